@@ -59,7 +59,7 @@ def export(
     description = {"version": VERSION, "base": path.replace(os.sep, "/")}
     description |= {"base_sha256": digest_of(base.checkpoint), "rank": rank}
     write_json(os.path.join(directory, DESCRIPTION_FILE), description)
-    stages = loaded.folder.stages
+    stages = loaded.stages
     write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
     size = os.path.getsize(os.path.join(directory, WEIGHTS_FILE))
     count = sum(value.size for value in weights.values())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoint import part_names
+from model_formats.training_record import Stage, without_paths
 
 if TYPE_CHECKING:
     from bert_tf.config import EncoderConfig
@@ -32,6 +33,11 @@ class LoadedModel:
     trained_positions: int | None  # the number of trained positions; None if unknown
     source: str  # the checkpoint that it was loaded from
     folder: "ModelFolder"  # the folder with its configuration and records
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The stages of its training, as an export records them."""
+        return without_paths(self.folder.stages)
 
     def lacks_part(self, part: str) -> bool:
         """Returns True if the folder or the model lacks a part, such as "pooler"."""

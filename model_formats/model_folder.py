@@ -251,13 +251,17 @@ class ModelFolder(Described):
         Raises:
             InputError: the file is malformed.
         """
-        folder = ModelFolder.beside(self.chosen).path if self.chosen else self.path
-        return read_trained_positions(folder)
+        return read_trained_positions(self._folder_of_checkpoint)
 
     @functools.cached_property
     def stages(self) -> list[Stage]:
-        """The stages of the model's training, the earliest first; see `training_record`."""
-        return read_stages(self.path)
+        """The stages of the checkpoint's training, the earliest first; see `training_record`."""
+        return read_stages(self._folder_of_checkpoint)
+
+    @property
+    def _folder_of_checkpoint(self):
+        """The folder with the records of the checkpoint's training."""
+        return ModelFolder.beside(self.chosen).path if self.chosen else self.path
 
     @staticmethod
     def write(
@@ -306,7 +310,7 @@ def write_description(loaded: "LoadedModel", directory: str) -> None:
         positions=loaded.trained_positions,
         task=loaded.task,
         settings=loaded.settings,
-        stages=loaded.folder.stages,
+        stages=loaded.stages,
     )
 
 

@@ -1,9 +1,9 @@
 """Records how a model was trained, for the model card of an export.
 
 The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
-fine-tuning. A stage is an object with "program", "settings" and, for pre-training, "corpus" and, if
-known, "objective". This is the sentence objective "nsp", "sop" or "none", or the name of a
-pre-training objective without one, "rtd".
+fine-tuning, averaging. A stage is an object with "program", "settings" and, for pre-training,
+"corpus" and, if known, "objective". This is the sentence objective "nsp", "sop" or "none", or the
+name of a pre-training objective without one, "rtd".
 """
 
 import os
@@ -20,6 +20,9 @@ from model_formats.pretraining_objectives import OBJECTIVES
 Stage = dict[str, Any]
 
 TRAINING_FILE = "training.json"
+
+# The settings that are paths.
+PATHS = ("teacher_dir",)
 
 # The number of trained positions has a file of its own, as some tools reject configurations with
 # unknown keys.
@@ -44,6 +47,19 @@ def write_stages(folder: str, stages: Sequence[Stage]) -> None:
     """Writes the record of the stages, unless it would be empty."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
+
+
+def without_paths(stages: Sequence[Stage]) -> list[Stage]:
+    """Returns stages for an export, which may be published: of a path only its last name."""
+    published = []
+    for stage in stages:
+        settings = stage.get("settings")
+        if isinstance(settings, dict):
+            found = {name: settings[name] for name in PATHS if isinstance(settings.get(name), str)}
+            names = {k: os.path.basename(os.path.normpath(path)) for k, path in found.items()}
+            stage = {**stage, "settings": {**settings, **names}}
+        published.append(stage)
+    return published
 
 
 def read_trained_positions(folder: str) -> int | None:

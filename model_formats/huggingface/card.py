@@ -14,6 +14,7 @@ from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import trust_argument
 from model_formats.loaded_model import LoadedModel
+from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
 from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
@@ -87,7 +88,7 @@ def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     The stages of one program, the earliest first, are the columns of one table.
     """
     programs: dict[str, list[Mapping[str, Any]]] = {}
-    for stage in loaded.folder.stages:
+    for stage in loaded.stages:
         programs.setdefault(str(stage.get("program")), []).append(stage)
     for program, stages in programs.items():
         for part in ("corpus", "settings"):
@@ -145,8 +146,8 @@ def as_cell(value: Any) -> str:
 
 
 def evaluation(loaded: LoadedModel) -> dict[str, str]:
-    """Returns the folder's results by name, as text; empty if they are not this checkpoint's."""
-    results = read_results(loaded.folder.path)
+    """Returns the results in the checkpoint's folder by name; empty if they are another's."""
+    results = read_results(ModelFolder.beside(loaded.source).path)
     if results.get("global_step") != trained_step(loaded.source):
         return {}
     return {

@@ -81,7 +81,7 @@ def export(
         modules = SentenceModules(pooling, normalize, longest_row(loaded))
         write_sentence_modules(directory, modules, loaded.config.hidden_size)
     write_trained_positions(directory, loaded.trained_positions)
-    write_stages(directory, loaded.folder.stages)
+    write_stages(directory, loaded.stages)
     if precision == "float16":
         check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)

@@ -133,8 +133,9 @@ def _kept(task):
     """Returns the names of the settings that no other key and no other file gives."""
     if task.transformers.makes_vectors:  # sentence-transformers' files give them
         return []
-    # The data set of tags says what is tagged, words or characters.
-    text = ["task_name"] if task.labels == "tags" else []
+    # The data set says what is tagged, words or characters, and how answers are compared. Classes
+    # may get other names in config.json, which say more than a data set.
+    text = [] if task.labels == "classes" else ["task_name"]
     return text + [name for name, setting in task.settings.items() if setting.kind is not str]
 
 

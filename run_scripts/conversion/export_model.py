@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -164,6 +165,7 @@ def export_model(values: ExportFlags) -> None:
         loaded = generator_alone(loaded)
     with export_folder(values.output_dir, values.format, most_bytes) as directory:
         how = module.export(loaded, directory, **options)
+    how = how.replace("={folder}", f"={shlex.quote(values.output_dir)}")  # of a command's flags
     print(
         f"{loaded.source}: exported to {values.output_dir}; to load it: "
         f"{how.replace('{folder}', values.output_dir)}"

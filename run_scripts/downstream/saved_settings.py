@@ -17,9 +17,12 @@ from model_formats.transformers_files.task_settings import (
     task_of,
     type_of,
 )
-from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
+from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
+
+# The names that transformers gives to classes without any.
+UNNAMED = r"LABEL_\d+(,LABEL_\d+)*"
 
 
 def find_model(given: FinetuneFlags) -> GivenModel:
@@ -60,6 +63,8 @@ def saved_task_flags(
             f"the model's folder must be one that this program trained. Received: {path} {lacks}"
         )
     _check_types(given, task.settings, saved, path)
+    if task.labels == "classes" and not given.do_train:
+        saved = _as_data_set(given, saved)
     filled = {}
     for field in dataclasses.fields(given):
         name, value = field.name, known.get(field.name) or getattr(given, field.name)
@@ -74,6 +79,24 @@ def saved_task_flags(
         if value != trained and not _may_differ(field, value, trained, given.do_train):
             raise _other_value(name, folder, saved[name], value)
     return filled
+
+
+def _as_data_set(given, saved):
+    """Returns the settings for a data set that is given, if own files' classes are the same.
+
+    A folder for transformers names no data set, so its export to other formats says own files.
+    """
+    dataset = DATASETS.get(given.task_name)
+    if dataset is None or saved["task_name"] in DATASETS:
+        return saved
+    kind = "multi_label" if dataset.multi_label else "single_label"
+    kind = kind if dataset.labels else "regression"
+    classes = split_names(saved["labels"])
+    unnamed = re.fullmatch(UNNAMED, saved["labels"] or "") and len(classes) == len(dataset.labels)
+    if (saved["task_type"] or "single_label") != kind or not (unnamed or classes == dataset.labels):
+        return saved
+    own = dict.fromkeys(names_of(given, "of_own_files"))
+    return {**saved, **own, "task_name": given.task_name}
 
 
 def _inherited(given, model, task):
@@ -143,7 +166,7 @@ def _settings_of_transformers(given, model, task):
     if task.labels == "classes" and dataset is None and given.task_type is None:
         known["task_type"] = type_of(file.values, file.path)
     labels = None if given.labels else folder.transformers_settings.get("labels")
-    if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
+    if not labels or re.fullmatch(UNNAMED, labels):
         return known
     names = tuple(labels.split(","))
     if dataset is None:

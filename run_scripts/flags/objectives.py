@@ -97,6 +97,8 @@ def _check_trained_size(config, source):
     if folder is None or trained_by(folder.stages) != REPLACED_TOKENS.name:
         return
     files = folder.config_files
+    if files and files[0].is_of_transformers:
+        return  # it describes a network alone; a new generator may have any size
     trained: Any = files[0].config if files else config
     size = trained.generator_size
     if round(size * config.hidden_size) != config.generator.hidden_size:

@@ -63,7 +63,10 @@ def average(values: AverageFlags) -> None:
         positions=min(known, default=None),  # those that all models have trained
         task=first.task,
         settings=first.settings,
-        stages=first.stages,
+        stages=[
+            *first.stages,
+            {"program": "averaging", "settings": {"models": len(folders)}},
+        ],
     )
     # The checkpoint comes last: it makes the folder a model's.
     write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)

@@ -51,8 +51,11 @@ def test_the_mean(models, tmp_path):
         expected = np.mean([arrays[name].astype(np.longdouble) for arrays in before], axis=0)
         np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-7, err_msg=name)
     one, mean = (ModelFolder.open(str(folder)) for folder in (models[0], tmp_path / "mean"))
-    for what in ("config", "task", "settings", "stages", "trained_positions"):
+    for what in ("config", "task", "settings", "trained_positions"):
         assert getattr(mean, what) == getattr(one, what)
+    # The model card says that these weights are no training's own.
+    averaging = {"program": "averaging", "settings": {"models": 3}}
+    assert mean.stages == [*one.stages, averaging]
     assert mean.tokenizer.fingerprint() == one.tokenizer.fingerprint()
 
 

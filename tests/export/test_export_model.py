@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shlex
 
 import keras
 import pytest
@@ -81,6 +82,12 @@ def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
     if form == "keras":
         assert f"keras.saving.load_model('{output}/model.keras')" in printed
         assert keras.saving.load_model(output / "model.keras").classes == 3
+
+
+def test_a_folder_with_a_space_is_one_word_of_a_command(model, tmp_path, capsys):
+    output = tmp_path / "내 모델"
+    assert run(model, output, "google") == 0
+    assert f"--init_checkpoint={output}/bert_model.ckpt" in shlex.split(capsys.readouterr().out)
 
 
 def test_a_checkpoint_of_the_folder(tmp_path):

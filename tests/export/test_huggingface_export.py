@@ -264,6 +264,21 @@ def test_the_records_of_the_training_go_along(tmp_path):
     assert load_folder(str(tmp_path / "out")).trained_positions == 16
 
 
+def test_another_folder_s_checkpoint_has_no_record_of_this_one(tmp_path):
+    """As --init_checkpoint names it, of the same step: its training and results are its own."""
+    for name, rate in (("one", 0.25), ("two", 0.5)):
+        write_folder(tmp_path / name)
+        stages = [{"program": "pre-training", "settings": {"learning_rate": rate}}]
+        (tmp_path / name / "training.json").write_text(json.dumps(stages))
+        (tmp_path / name / "eval_results.txt").write_text(f"loss = {rate}\nglobal_step = 3\n")
+    (tmp_path / "out").mkdir()
+    export(load_folder(str(tmp_path / "one"), f"{tmp_path}/two/model.ckpt-3"), tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert "| learning_rate | 0.5 |" in text and "0.25" not in text
+    assert "| loss | 0.5000 |" in text
+    assert json.loads((tmp_path / "out" / "training.json").read_text()) == stages
+
+
 def test_the_card_of_a_pre_trained_model(tmp_path):
     """Its stages, as the folder records them."""
     folder = tmp_path / "in"

@@ -56,10 +56,15 @@ def test_weights_labels_configuration(kind, sizes, task, tmp_path):
     (
         ("classification", {"max_seq_length": 10}),
         ("ner", {"max_seq_length": 10, "task_name": "klue-ner"}),  # its units are characters
-        ("multiple_choice", {"max_seq_length": 20, "max_qa_length": 5}),
+        ("multiple_choice", {"max_seq_length": 20, "max_qa_length": 5, "task_name": "jsonl"}),
         (
             "question_answering",
-            {"max_answer_length": 2, "doc_stride": 3, "version_2_with_negative": True},
+            {
+                "max_answer_length": 2,
+                "doc_stride": 3,
+                "version_2_with_negative": True,
+                "task_name": "korquad",  # its rules of scoring
+            },
         ),
     ),
 )

@@ -1,5 +1,6 @@
 """How a model was trained is recorded stage by stage, whichever program trained it."""
 
+import dataclasses
 import json
 import re
 
@@ -7,10 +8,16 @@ import pytest
 
 from bert_common.errors import InputError
 from model_formats.model_folder import stages_of
-from model_formats.training_record import add_counts, read_stages, write_stages
+from model_formats.training_record import PATHS, add_counts, read_stages, write_stages
 from run_scripts import classifier
+from run_scripts.classifier import ClassifierFlags
 from run_scripts.conversion import export_model
 from run_scripts.flags.begun import Begun
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.ner import NerFlags
+from run_scripts.race import RaceFlags
+from run_scripts.similarity import SimilarityFlags
+from run_scripts.squad import SquadFlags
 from tests.support.models.model_folders import write_folder
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
@@ -50,6 +57,40 @@ def test_counts_of_several_data_sets():
     assert add_counts([one]) == {"documents": 3, "sentences": 5}
     assert add_counts([one, {"documents": 4}]) == {"documents": 7}
     assert add_counts([one, {}]) == add_counts([]) == {}
+
+
+@pytest.mark.parametrize("form", ["google", "huggingface", "keras"])
+def test_an_export_holds_no_path(form, tmp_path):
+    """It may be published: of a teacher it keeps the name of the folder."""
+    write_folder(tmp_path / "in")
+    settings = {"teacher_dir": f"{tmp_path}/models/teacher/", "distillation_weight": 0.25}
+    write_stages(tmp_path / "in", [FIRST, {"program": "pre-training", "settings": settings}])
+    flags = [f"--model_dir={tmp_path}/in", f"--output_dir={tmp_path}/out", f"--format={form}"]
+    assert export_model.main(["export_model", *flags]) == 0
+    kept = {"program": "pre-training", "settings": {**settings, "teacher_dir": "teacher"}}
+    assert read_stages(tmp_path / "out") == [FIRST, kept]
+    for path in (tmp_path / "out").glob("*.*"):
+        assert path.suffix == ".keras" or str(tmp_path).encode() not in path.read_bytes()
+    # The model's own folder keeps it, for a run that resumes.
+    assert read_stages(tmp_path / "in")[1]["settings"] == settings
+
+
+def test_every_recorded_path_is_known():
+    """Whatever a program records beside it is no path."""
+    recorded = {
+        field.name
+        for flags in (
+            PretrainFlags,
+            ClassifierFlags,
+            NerFlags,
+            SquadFlags,
+            RaceFlags,
+            SimilarityFlags,
+        )
+        for field in dataclasses.fields(flags)
+        if field.metadata["recorded"] and field.metadata["is_path"]
+    }
+    assert recorded == {*PATHS}
 
 
 WORDS = [f"word{i}" for i in range(5, 60)]

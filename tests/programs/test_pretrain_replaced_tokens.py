@@ -220,7 +220,10 @@ def test_released_weights_are_read(trained, tmp_path, capsys):
         assert found == pytest.approx(expected, rel=1e-4)
     # The discriminator alone: a new generator, if that is asked for.
     flags = {"model_dir": one, **measure, "output_dir": tmp_path / "new"}
-    assert job.run(**flags, allow_missing="generator", max_eval_steps=1) == 0
+    new = {"allow_missing": "generator", "max_eval_steps": 1}
+    assert job.run(**flags, **new) == 0
+    # Of another size too: no weight of the trained generator is there.
+    assert job.run(**{**flags, "output_dir": tmp_path / "wide"}, **new, generator_size=0.5) == 0
     capsys.readouterr()
     for more, words in (
         ({}, "generator/embeddings_project/kernel: missing"),

@@ -7,8 +7,9 @@ import unicodedata
 import pytest
 
 from bert_common.errors import InputError
+from finetuning.datasets import DATASETS
 from finetuning.tasks import TASKS
-from run_scripts.classifier import ClassifierFlags
+from run_scripts.classifier import ClassifierFlags, read_data
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import find_fine_tuned
@@ -29,9 +30,9 @@ def folders(tmp_path_factory):
     return place
 
 
-def filled(folders, task, flags_class, **flags):
-    given = flags_class(output_dir=str(folders / task), **flags)
-    saved = saved_task_flags(given, find_model(given), TASKS[task])
+def filled(folders, name, flags_class, task=None, **flags):
+    given = flags_class(output_dir=str(folders / name), **flags)
+    saved = saved_task_flags(given, find_model(given), TASKS[task or name])
     return resolve_model_defaults(given, "bert", **saved)
 
 
@@ -89,6 +90,32 @@ def test_what_must_not_differ(task, flags_class, name, value, folders):
     message = f"--{name} must be what the model in {folders / task} was trained with"
     with pytest.raises(InputError, match=re.escape(message)):
         filled(folders, task, flags_class, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "classes, fits",
+    (
+        ({"labels": "0,1"}, {"nsmc", "cola"}),
+        ({"labels": "LABEL_0,LABEL_1"}, {"nsmc", "cola"}),  # transformers' names, which say nothing
+        ({"labels": "1,0"}, set()),  # in another order
+        ({"labels": "0,1", "task_type": "multi_label"}, set()),
+        ({"labels": None, "task_type": "regression"}, {"korsts"}),
+    ),
+    ids=str,
+)
+def test_the_data_set_of_the_same_classes(classes, fits, tmp_path):
+    """A folder for transformers names none; its export for Google says tsv, as for own files."""
+    write_folder(tmp_path / "own", task="classification", **SAVED, metrics="accuracy", **classes)
+    for name in ("nsmc", "cola", "korsts", "klue-nli"):
+        flags = {"task_name": name, "data_dir": "d"}
+        if name not in fits:
+            with pytest.raises(InputError, match="--task_name must be what the model in"):
+                filled(tmp_path, "own", ClassifierFlags, task="classification", **flags)
+            continue
+        values = filled(tmp_path, "own", ClassifierFlags, task="classification", **flags)
+        assert read_data(values) is DATASETS[name] and values.max_seq_length == 16
+        with pytest.raises(InputError, match="was trained with"):
+            filled(tmp_path, "own", ClassifierFlags, task="classification", do_train=True, **flags)
 
 
 @pytest.mark.parametrize("name", ("model.ckpt-best", "model.ckpt-7"))
