@@ -15,6 +15,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
@@ -199,6 +200,16 @@ def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None)
     texts = gather_texts(strategy, refusal_reason or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
+
+
+def number_of_chief(strategy: tf.distribute.Strategy, number: float) -> float:
+    """Returns the chief's number in every worker; all must call it."""
+    if worker_count(strategy) == 1:
+        return number
+    # As bits, so that every call gathers the same shape, for which one function is traced.
+    bits = int(np.float64(number).view(np.int64))
+    rows = _gather(strategy, [worker_index(strategy), bits])  # [W, 2]
+    return float(rows[rows[:, 0] == 0, 1].view(np.float64)[0])
 
 
 def barrier(strategy: tf.distribute.Strategy) -> None:
