@@ -6,6 +6,7 @@ import signal
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -21,6 +22,7 @@ from bert_tf.training.distribution import (
     worker_count,
     worker_index,
 )
+from run_scripts.downstream.training import FineTuning
 from run_scripts.session import Session
 from tests.support.tiny_models import two_devices
 from tests.support.workers import start_workers, wait_for, wait_for_output
@@ -346,3 +348,20 @@ def test_workers_compare_the_checkpoint_that_is_read(checkpoint, resumes, expect
     )
     Session(tf.distribute.get_strategy(), "float32", "off", None).check_flags(job)
     assert compared["the checkpoint to start from"] == expected
+
+
+def test_workers_compare_the_examples_of_fine_tuning():
+    """Two data sets with as many examples differ in their tokens."""
+
+    class Compared(Exception):
+        """Ends the run before it needs a model."""
+
+    def compared(lengths):
+        examples = {"train": SimpleNamespace(lengths=np.array(lengths))}
+        session = mock.Mock(check_agreement=mock.Mock(side_effect=Compared))
+        job = SimpleNamespace(flags=None)
+        with pytest.raises(Compared):
+            FineTuning(job, session, None, examples, {}, {}, None, [], ()).run()
+        return session.check_agreement.call_args
+
+    assert compared([3, 4]) == compared([3, 4]) != compared([3, 5])
