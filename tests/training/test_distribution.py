@@ -321,6 +321,16 @@ def test_what_a_lost_worker_raises():
         raise_within(explain_lost_worker(two), reset)
     with pytest.raises(tf.errors.DataLossError):
         raise_within(explain_lost_worker(two), damaged)
+    two.num_replicas_in_sync, two.cluster_resolver.task_type = 4, "worker"
+    two.cluster_resolver.task_id = 1
+    fewer = made(
+        tf.errors.InternalError,
+        "Graph execution error:\n\nDetected at node x\nCollective ops is aborted by: Device "
+        "/job:worker/replica:0/task:1/device:CPU:0 is joining a group with size4, but that group "
+        "has size 2 (group_key=1)\nThe error could be from a previous operation.",
+    )
+    with pytest.raises(InputError, match="2 CPUs at worker 1, others at"):
+        raise_within(explain_lost_worker(two), fewer)
     # With one worker a file system may be what is unavailable.
     with pytest.raises(tf.errors.UnavailableError):
         raise_within(explain_lost_worker(tf.distribute.get_strategy()), reset)
