@@ -299,7 +299,9 @@ def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
             ) from None
         if worker_count(strategy) == 1 or not lost_worker(error):
             raise
-        reason = error.message.split("Collective ops is aborted by: ")[-1].splitlines()[0]
+        lines = error.message.split("Collective ops is aborted by: ")[-1].splitlines()
+        # After a colon, the second line names the worker.
+        reason = " ".join(lines[: 2 if lines[0].endswith(":") else 1]).strip()
         raise InputError(
             "another worker has stopped (the last line it printed gives the reason): restart all "
             "workers with the same command to continue from the newest checkpoint in "

@@ -319,6 +319,13 @@ def test_what_a_lost_worker_raises():
     two.cluster_resolver.cluster_spec = lambda: tf.train.ClusterSpec(TWO)
     with pytest.raises(InputError, match="Received: Connection reset by peer$"):
         raise_within(explain_lost_worker(two), reset)
+    silent = made(
+        tf.errors.UnavailableError,
+        "Collective ops is aborted by: The following tasks are unhealthy (stopped sending "
+        "heartbeats):\n/job:worker/replica:0/task:1\nThe tasks have crashed.",
+    )
+    with pytest.raises(InputError, match=r"heartbeats\): /job:worker/replica:0/task:1$"):
+        raise_within(explain_lost_worker(two), silent)
     with pytest.raises(tf.errors.DataLossError):
         raise_within(explain_lost_worker(two), damaged)
     two.num_replicas_in_sync, two.cluster_resolver.task_type = 4, "worker"
