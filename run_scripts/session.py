@@ -277,6 +277,7 @@ class Session:
             self._announce(job, state, config, workload)
         data = data.in_order(state, config)
         stopped = train(state, self.strategy, data, config, evaluator, teacher=teacher, **options)
+        barrier(self.strategy)  # until then the chief may be replacing the best checkpoint
         if stopped:
             self.print(
                 f"stopped by {stopped} after step {state.step}{of_all}, saved in "

@@ -15,11 +15,16 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.startup import replace_interrupt_handler
 from bert_tf.training.cluster import JOBS, read_cluster
+
+# In TensorFlow's error if the first collective operation finds that workers have other numbers or
+# kinds of devices.
+_OTHER_DEVICES = "is joining a group with"
 
 # The maximum number of characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
@@ -128,10 +133,17 @@ def describe_devices(strategy: tf.distribute.Strategy) -> str:
     count = strategy.num_replicas_in_sync // workers
     gpu = bool(tf.config.list_logical_devices("GPU"))
     if workers > 1:
-        return f"{workers} workers with {count} {'GPU' if gpu else 'CPU'}{'s' * (count > 1)} each"
+        return f"{workers} workers with {_own_devices(strategy)} each"
     if gpu:
-        return f"{count} GPU{'s' * (count > 1)}"
+        return _own_devices(strategy)
     return "the CPU" if count == 1 else f"{count} logical CPUs"
+
+
+def _own_devices(strategy):
+    """Describes this worker's devices, such as "4 GPUs" or "1 CPU"."""
+    count = strategy.num_replicas_in_sync // worker_count(strategy)
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    return f"{count} {kind}{'s' * (count > 1)}"
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
@@ -201,6 +213,16 @@ def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None)
         raise InputError("; ".join(filter(None, texts)))
 
 
+def number_of_chief(strategy: tf.distribute.Strategy, number: float) -> float:
+    """Returns the chief's number in every worker; all must call it."""
+    if worker_count(strategy) == 1:
+        return number
+    # As bits, so that every call gathers the same shape, for which one function is traced.
+    bits = int(np.float64(number).view(np.int64))
+    rows = _gather(strategy, [worker_index(strategy), bits])  # [W, 2]
+    return float(rows[rows[:, 0] == 0, 1].view(np.float64)[0])
+
+
 def barrier(strategy: tf.distribute.Strategy) -> None:
     """Returns when all workers have called it."""
     if worker_count(strategy) > 1:
@@ -262,16 +284,24 @@ def lost_worker(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turns the errors of a lost worker into an InputError of one line.
+    """Turns the errors of a lost worker, or of one with other devices, into one-line InputErrors.
 
     Wrap everything after `make_strategy` in it, because creating a variable communicates too.
     """
     try:
         yield
     except tf.errors.OpError as error:
+        if worker_count(strategy) > 1 and _OTHER_DEVICES in error.message:
+            raise InputError(
+                "all workers must have the same number and kind of devices (--num_gpus limits "
+                f"GPUs). Received: {_own_devices(strategy)} at worker {worker_index(strategy)}, "
+                "others at another worker"
+            ) from None
         if worker_count(strategy) == 1 or not lost_worker(error):
             raise
-        reason = error.message.split("Collective ops is aborted by: ")[-1].splitlines()[0]
+        lines = error.message.split("Collective ops is aborted by: ")[-1].splitlines()
+        # After a colon, the second line names the worker.
+        reason = " ".join(lines[: 2 if lines[0].endswith(":") else 1]).strip()
         raise InputError(
             "another worker has stopped (the last line it printed gives the reason): restart all "
             "workers with the same command to continue from the newest checkpoint in "

@@ -18,7 +18,7 @@ from bert_tf.distillation import Teacher
 from bert_tf.summaries.histograms import layer_groups
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
-from bert_tf.training.distribution import is_chief, worker_count
+from bert_tf.training.distribution import is_chief, number_of_chief, worker_count
 from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
 from bert_tf.training.interruptions.lost_folder import recreate_output_dir
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
@@ -122,6 +122,7 @@ def train(
             )
         training = _Training(
             state=state,
+            strategy=strategy,
             config=config,
             evaluator=evaluator,
             reporter=reporter,
@@ -149,6 +150,7 @@ class _Training:
     """Runs the steps of a training, and saves and evaluates between them; fields as in `train`."""
 
     state: TrainingState
+    strategy: tf.distribute.Strategy
     config: TrainingConfig
     evaluator: HeldOutEvaluator | None
     reporter: Reporter
@@ -234,7 +236,9 @@ class _Training:
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
         self.reporter.evaluation(self.state.step, results, illustrations)
-        self.best.save_if_better(self.state, results)
+        # Workers that compute the results on their own may round them differently.
+        agreed = functools.partial(number_of_chief, self.strategy)
+        self.best.save_if_better(self.state, results, agreed)
         self.state.evaluated = self.state.step
         self.reporter.restart_clock()
         self.evaluation_compiled, self.stop.nothing_to_save = True, False

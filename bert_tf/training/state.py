@@ -261,9 +261,17 @@ class BestCheckpoint:
         if writes:
             remove_unfinished(folder)
 
-    def save_if_better(self, state: TrainingState, results: dict[str, float]) -> None:
-        """Saves the weights if they are better than the best ones so far."""
-        score, examples = self.score(results), results.get("examples")
+    def save_if_better(
+        self,
+        state: TrainingState,
+        results: dict[str, float],
+        agreed: Callable[[float], float] = float,
+    ) -> None:
+        """Saves the weights if they are better than the best ones so far.
+
+        `agreed` maps a worker's score to the one that counts in all workers.
+        """
+        score, examples = agreed(self.score(results)), results.get("examples")
         if examples is not None and self.examples not in (None, examples):
             self.highest = -math.inf
             if self.writes:

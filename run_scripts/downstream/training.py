@@ -250,8 +250,12 @@ class FineTuning:
         """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
         flags, session = self.job.flags, self.session
         session.check_flags(self.job)
+        # Other data of as many examples seldom have as many tokens.
         session.check_agreement(
-            {f"examples of {s}": len(e.lengths) for s, e in self.examples.items()}
+            {
+                f"examples of {split}": f"{len(e.lengths)} of {e.lengths.sum()} tokens"
+                for split, e in self.examples.items()
+            }
         )
         schedule = None
         if flags.do_train:

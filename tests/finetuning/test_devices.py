@@ -13,6 +13,36 @@ from tests.support.workers import start_workers, wait_for
 
 STEPS = 6
 
+# run_classifier in which the first worker, which writes, is slow at it, and every evaluation is its
+# best so far. By the figures of the others none is, as if they rounded differently. They say which
+# weights they take.
+SLOW_FIRST = """
+import itertools, json, os, sys, time
+from bert_tf.training import state
+from finetuning.prediction import TaskEvaluator
+from run_scripts.classifier import main
+from run_scripts.downstream import training
+
+write, read = state.save_google_checkpoint, training.open_weights
+
+def slow_write(model, path):
+    time.sleep(3)
+    write(model, path)
+
+def told_read(path):
+    print("takes", os.path.basename(path), flush=True)
+    return read(path)
+
+first = json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0
+numbers = itertools.count(step=1 if first else -1)
+TaskEvaluator.score = lambda self, results: float(next(numbers))
+if first:
+    state.save_google_checkpoint = slow_write
+else:
+    training.open_weights = told_read
+sys.exit(main(sys.argv))
+"""
+
 
 @pytest.fixture
 def flags(tmp_path):
@@ -67,3 +97,16 @@ def test_two_workers_are_as_one_device(tmp_path, flags):
     waiting = "waiting for all of 2 workers\n"
     assert "Eval results" in outputs[0][0] and outputs[1] == (waiting, [])
     assert_same_training(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_workers_agree_with_the_first_on_the_best_weights(tmp_path, flags):
+    """They end after the same step, and none reads them before they are written."""
+    program = tmp_path / "slow_first.py"
+    program.write_text(SLOW_FIRST)
+    argv = [flag.replace("eval_every_steps=3", "eval_every_steps=2") for flag in flags]
+    argv += [f"--output_dir={tmp_path / 'two'}", "--distribution_strategy=multi_worker"]
+    argv.append("--patience=1")
+    with start_workers([program, *argv], tmp_path / "logs") as workers:
+        wait_for(workers)
+        assert f"takes model.ckpt-{STEPS}\n" in workers[1].stdout

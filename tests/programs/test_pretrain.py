@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import warnings
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -16,6 +17,7 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.pretrain import load_records
 from run_scripts.pretraining_job import make_job
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
@@ -357,6 +359,19 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
         assert job.run(**flags, distribution_strategy="mirrored") == 1
         line = one_line(capsys)
         assert all(word in line for word in words), line
+
+
+def test_workers_compare_the_held_out_files_too(job):
+    """Where the machines share no folder, one path may name other files on each."""
+    held_out, compared = job.make_held_out(), []
+    session = SimpleNamespace(check_agreement=compared.append)
+    for _ in range(2):
+        flags = parse(PretrainFlags, job.argv(eval_input_file=held_out))
+        load_records(make_job(flags), session)
+        shutil.copy(job.files[0], held_out)
+    one, other = compared
+    (name,) = (name for name in one if one[name] != other[name])
+    assert name == "files of --eval_input_file"
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -6,6 +6,7 @@ import signal
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -21,6 +22,7 @@ from bert_tf.training.distribution import (
     worker_count,
     worker_index,
 )
+from run_scripts.downstream.training import FineTuning
 from run_scripts.session import Session
 from tests.support.tiny_models import two_devices
 from tests.support.workers import start_workers, wait_for, wait_for_output
@@ -317,8 +319,25 @@ def test_what_a_lost_worker_raises():
     two.cluster_resolver.cluster_spec = lambda: tf.train.ClusterSpec(TWO)
     with pytest.raises(InputError, match="Received: Connection reset by peer$"):
         raise_within(explain_lost_worker(two), reset)
+    silent = made(
+        tf.errors.UnavailableError,
+        "Collective ops is aborted by: The following tasks are unhealthy (stopped sending "
+        "heartbeats):\n/job:worker/replica:0/task:1\nThe tasks have crashed.",
+    )
+    with pytest.raises(InputError, match=r"heartbeats\): /job:worker/replica:0/task:1$"):
+        raise_within(explain_lost_worker(two), silent)
     with pytest.raises(tf.errors.DataLossError):
         raise_within(explain_lost_worker(two), damaged)
+    two.num_replicas_in_sync, two.cluster_resolver.task_type = 4, "worker"
+    two.cluster_resolver.task_id = 1
+    fewer = made(
+        tf.errors.InternalError,
+        "Graph execution error:\n\nDetected at node x\nCollective ops is aborted by: Device "
+        "/job:worker/replica:0/task:1/device:CPU:0 is joining a group with size4, but that group "
+        "has size 2 (group_key=1)\nThe error could be from a previous operation.",
+    )
+    with pytest.raises(InputError, match="2 CPUs at worker 1, others at"):
+        raise_within(explain_lost_worker(two), fewer)
     # With one worker a file system may be what is unavailable.
     with pytest.raises(tf.errors.UnavailableError):
         raise_within(explain_lost_worker(tf.distribute.get_strategy()), reset)
@@ -346,3 +365,20 @@ def test_workers_compare_the_checkpoint_that_is_read(checkpoint, resumes, expect
     )
     Session(tf.distribute.get_strategy(), "float32", "off", None).check_flags(job)
     assert compared["the checkpoint to start from"] == expected
+
+
+def test_workers_compare_the_examples_of_fine_tuning():
+    """Two data sets with as many examples differ in their tokens."""
+
+    class Compared(Exception):
+        """Ends the run before it needs a model."""
+
+    def compared(lengths):
+        examples = {"train": SimpleNamespace(lengths=np.array(lengths))}
+        session = mock.Mock(check_agreement=mock.Mock(side_effect=Compared))
+        job = SimpleNamespace(flags=None)
+        with pytest.raises(Compared):
+            FineTuning(job, session, None, examples, {}, {}, None, [], ()).run()
+        return session.check_agreement.call_args
+
+    assert compared([3, 4]) == compared([3, 4]) != compared([3, 5])
