@@ -155,6 +155,11 @@ class ClassifierFlags(TextFlags):
 def classify(values: ClassifierFlags) -> None:
     """Checks run_classifier's own flags and runs the program."""
     predicted = split_of_predicted_file(values, ".csv")
+    if values.labels and values.task_type == "regression":
+        raise InputError(
+            "--labels must be left out with --task_type=regression, whose labels are scores. "
+            f"Received: --labels={values.labels}"
+        )
     own = check_own_files(values)
     check_export(values)
     finetune(values, PROGRAM, **predicted, **own)
