@@ -131,6 +131,7 @@ class ClassifierFlags(TextFlags):
         " checkpoint. Default: accuracy,macro_f1; with --task_type=multi_label, "
         "micro_f1,macro_f1; with --task_type=regression, pearson,spearman.",
         of_own_files=True,
+        changeable=UNTRAINED,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",

@@ -62,6 +62,7 @@ ALLOWED = (
     ("classification", ClassifierFlags, {"max_seq_length": 12}, True),
     ("classification", ClassifierFlags, {"text_column": "document"}, False),
     ("classification", ClassifierFlags, {"task_name": "csv"}, False),
+    ("classification", ClassifierFlags, {"metrics": "macro_f1"}, False),
     ("question_answering", SquadFlags, {"doc_stride": 4, "n_best_size": 7}, True),
 )
 
