@@ -131,6 +131,7 @@ class ClassifierFlags(TextFlags):
         " checkpoint. Default: accuracy,macro_f1; with --task_type=multi_label, "
         "micro_f1,macro_f1; with --task_type=regression, pearson,spearman.",
         of_own_files=True,
+        changeable=UNTRAINED,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
@@ -155,6 +156,11 @@ class ClassifierFlags(TextFlags):
 def classify(values: ClassifierFlags) -> None:
     """Checks run_classifier's own flags and runs the program."""
     predicted = split_of_predicted_file(values, ".csv")
+    if values.labels and values.task_type == "regression":
+        raise InputError(
+            "--labels must be left out with --task_type=regression, whose labels are scores. "
+            f"Received: --labels={values.labels}"
+        )
     own = check_own_files(values)
     check_export(values)
     finetune(values, PROGRAM, **predicted, **own)

@@ -154,6 +154,8 @@ def from_settings(
         labels, multi_label = dataset.labels, dataset.multi_label
     else:
         labels = split_names(settings["labels"])
+        if settings["task_type"] == "regression":  # whose labels earlier versions recorded
+            labels = ()
         multi_label = settings["task_type"] == "multi_label"
     layers = split_numbers(settings["feature_layers"])
     classes = max(1, len(labels))

@@ -152,8 +152,13 @@ def _named_objects(path):
         entry = read_json(line, where)
         check_object(entry, where)
         # null means no id: tables in which only other rows have an id are written so.
-        name = number if entry.get("id") is None else entry["id"]
+        name = number if entry.get("id") is None else _whole(entry["id"])
         yield where, str(name), entry
+
+
+def _whole(value):
+    """Returns 1 for 1.0: tables that lack the number in other rows write floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _choice(name, context, question, options, label, where):
@@ -166,7 +171,7 @@ def _choice(name, context, question, options, label, where):
         )
     count = len(options)
     is_letter = isinstance(label, str) and len(label) == 1 and label in _LETTERS
-    number = _LETTERS.index(label) if is_letter else label
+    number = _LETTERS.index(label) if is_letter else _whole(label)
     if number is not None and (type(number) is not int or not 0 <= number < count):
         raise InputError(
             f"{where}: the label must be 0 to {count - 1}, or a letter from A. "

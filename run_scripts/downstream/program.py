@@ -52,7 +52,7 @@ class Program(NamedTuple, Generic[Flags, Data]):
     make_task: Callable[[DownstreamJob[Flags, Data]], "DownstreamTask"]
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     scores_predictions: bool = False  # whether --do_predict also evaluates if there are labels
-    # (example) -> a text: examples with equal texts stay together when part of train is held out.
+    # (example) -> a text: examples with equal texts stay together under --eval_on=train_part.
     shared_text: Callable[[Any], str] = operator.attrgetter("text")
     # (example) -> a text, or a tuple of several.
     texts: Callable[[Any], Any] = operator.attrgetter("text")
@@ -131,7 +131,7 @@ def read_splits(
         count = f"{len(examples[TRAIN_PART]):,} of the training examples"
         say(f"{TRAIN_PART}: {count} are not trained on, but evaluated on")
     elif chooses_best and "dev" not in measured:
-        examples["train"], examples["held_out"] = hold_out(examples["train"])
+        examples["train"], examples["held_out"] = hold_out(examples["train"], program.texts)
         count = f"{len(examples['held_out']):,} of the training examples"
         say(f"held_out: {count} choose the best checkpoint")
     if flags.do_train and flags.max_train_examples:
@@ -193,16 +193,30 @@ def take_part(
     return parts
 
 
-def hold_out(examples: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Splits examples into a list to train on and a held-out list of `HELD_OUT_SHARE` of them."""
-    if len(examples) < 2:
+def hold_out(
+    examples: Sequence[Any], texts_of: Callable[[Any], Any]
+) -> tuple[list[Any], list[Any]]:
+    """Splits examples into a list to train on and a held-out list of `HELD_OUT_SHARE` of them.
+
+    Examples with equal texts are in the same list: copies of training examples measure nothing.
+    """
+    groups: dict[Any, list[int]] = {}
+    for number, example in enumerate(examples):
+        groups.setdefault(texts_of(example), []).append(number)
+    if len(groups) < 2:
         raise InputError(
             "--eval_every_steps holds out training examples where a task has no dev split: "
             f"there must be two at least. Received: {len(examples)}"
+            f"{', all with the same text' if len(examples) > 1 else ''}"
         )
-    order = np.random.default_rng(0).permutation(len(examples))
-    count = max(1, int(HELD_OUT_SHARE * len(order)))
-    kept, held_out = (
-        [examples[i] for i in sorted(part)] for part in (order[count:], order[:count])
-    )
-    return kept, held_out
+    members = list(groups.values())
+    count = max(1, int(HELD_OUT_SHARE * len(examples)))
+    taken: set[int] = set()
+    for place in np.random.default_rng(0).permutation(len(members)).tolist():
+        if len(taken) + len(members[place]) <= count:
+            taken.update(members[place])
+    taken = taken or {*min(members, key=len)}
+    parts: tuple[list[Any], list[Any]] = [], []
+    for number, example in enumerate(examples):
+        parts[number in taken].append(example)
+    return parts

@@ -73,11 +73,13 @@ def saved_task_flags(
         if value is None or isinstance(value, PerModel):
             filled[name] = saved[name]
             continue
-        trained, convert = saved[name], field.metadata["convert"]
-        if trained and convert:  # earlier versions saved some flags as they were given
-            trained = convert(trained)
+        recorded, convert = saved[name], field.metadata["convert"]
+        if recorded is None:  # the flag was not given
+            recorded = task.settings[name].default
+        # Earlier versions saved some flags as they were given.
+        trained = convert(recorded) if recorded and convert else recorded
         if value != trained and not _may_differ(field, value, trained, given.do_train):
-            raise _other_value(name, folder, saved[name], value)
+            raise _other_value(name, folder, recorded, value)
     return filled
 
 

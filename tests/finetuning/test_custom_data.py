@@ -104,6 +104,12 @@ def test_several_labels(tmp_path):
         assert labels == [(0, 1, 1), (0, 0, 0), (1, 0, 0)]
 
 
+def test_brackets_and_quotes_may_be_in_labels(tmp_path):
+    rows = [("A", "[x],[y z]"), ("B", "'x'"), ("C", "[x]")]
+    write_table(tmp_path / "train.tsv", ["text", "label"], rows)
+    assert dataset(tmp_path, "tsv", "multi_label").labels == ("'x'", "[x]", "[y z]")
+
+
 def test_regression(tmp_path):
     write_table(tmp_path / "train.tsv", ["text", "label"], [("A", "-0.5"), ("B", "3e1")])
     made = dataset(tmp_path, task_type="regression")
@@ -146,6 +152,10 @@ LINES = "text\tlabel\nA\tx\nB\ty\n"
         (LINES, {"task_type": "regression", "metrics": ["accuracy"]}, ("pearson", "accuracy")),
         (LINES, {"task_type": "multi_label", "metrics": ["matthews"]}, ("micro_f1", "matthews")),
         (LINES + "C\tz\n", {"metrics": ["f1"]}, ("two labels", "3 labels")),
+        *(
+            (LINES + f"C\t{cell}\n", {"task_type": "multi_label"}, ("line 4", "commas alone", cell))
+            for cell in ("['x', 'z']", '["x"]', "[]")
+        ),
     ),
 )
 def test_one_line_for_a_table(tmp_path, content, changes, words):

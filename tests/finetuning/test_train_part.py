@@ -6,8 +6,9 @@ import pytest
 
 from bert_common.errors import InputError
 from finetuning.readers import Example
+from run_scripts import classifier
 from run_scripts.downstream import program
-from run_scripts.downstream.program import take_part
+from run_scripts.downstream.program import hold_out, take_part
 from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.task_data import (
     number_questions,
@@ -48,6 +49,27 @@ def test_too_few_texts():
     same = [Example(str(i), "글", None, 0) for i in range(50)]
     with pytest.raises(InputError, match=r"train_part takes one in 10 .* Received: 50 to .*, 0 to"):
         take_part(same, TEXT)
+
+
+@pytest.mark.parametrize(
+    "copies, held",
+    (([1] * 100, 5), ([2] * 50, 4), ([20, 30, 3, 47], 3), ([20, 30, 10], 10), ([1, 2], 1)),
+)
+def test_copies_of_a_text_are_held_out_together(copies, held):
+    """Else the best checkpoint would be the one that remembers the training texts best."""
+    texts = [f"글 {number}" for number, count in enumerate(copies) for _ in range(count)]
+    random.Random(0).shuffle(texts)
+    made = [Example(str(i), text, None, 0) for i, text in enumerate(texts)]
+    train, part = hold_out(made, classifier.PROGRAM.texts)
+    assert len(part) == held and sorted([*train, *part]) == sorted(made)
+    assert not {e.text for e in train} & {e.text for e in part}
+    assert [train, part] == [[e for e in made if e in each] for each in (train, part)]  # in order
+
+
+def test_copies_of_one_text_cannot_be_held_out():
+    same = [Example(str(i), "글", None, 0) for i in range(50)]
+    with pytest.raises(InputError, match=r"at least\. Received: 50, all with the same text$"):
+        hold_out(same, classifier.PROGRAM.texts)
 
 
 @pytest.fixture(scope="module")

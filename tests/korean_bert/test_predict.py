@@ -74,6 +74,14 @@ def test_classes(task_type, tmp_path):
     assert alone.label == found[0].label and len({each.label for each in found}) > 1
 
 
+def test_labels_that_a_regression_recorded_are_no_classes(tmp_path):
+    """run_classifier took --labels with --task_type=regression, and folders have them."""
+    settings = {"task_type": "regression", "task_name": "tsv"}
+    model = make_model(tmp_path / "m", "classification", labels=None, **settings)
+    change_json(tmp_path / "m" / "finetuning.json", labels="1,5")
+    assert load_model(tmp_path / "m").predict(TEXTS[0]) == model.predict(TEXTS[0])
+
+
 def test_tags_and_entities(tmp_path):
     model = make_model(tmp_path / "m", "ner")
     found = model.predict([*TEXTS, "", " "])

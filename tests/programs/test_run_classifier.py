@@ -410,6 +410,7 @@ def without_data(job):
         ({"task_name": "mrcp"}, ("--task_name", "mrpc", "jsonl", "mrcp")),
         ({"task_name": None}, ("--task_name", "none")),
         ({"task_name": "mrpc", "labels": "0,1"}, ("--labels", "tsv and jsonl", "mrpc")),
+        ({"task_type": "regression", "labels": "1,5"}, ("--labels must be left out", "1,5")),
         ({"task_name": "mrpc"}, ("train.tsv line 1", "#1 String")),
         ({"task_name": "nsmc"}, ("ratings_train.txt", "no such file")),
         ({"data_dir": "nowhere"}, ("nowhere", "nothing there")),

@@ -63,6 +63,9 @@ ALLOWED = (
     ("classification", ClassifierFlags, {"max_seq_length": 12}, True),
     ("classification", ClassifierFlags, {"text_column": "document"}, False),
     ("classification", ClassifierFlags, {"task_name": "csv"}, False),
+    ("classification", ClassifierFlags, {"metrics": "macro_f1"}, False),
+    # The file has null: the training left the default to the program.
+    ("classification", ClassifierFlags, {"task_type": "single_label"}, True),
     ("question_answering", SquadFlags, {"doc_stride": 4, "n_best_size": 7}, True),
 )
 
@@ -83,6 +86,7 @@ def test_what_may_differ(task, flags_class, flags, trains, folders):
     (
         ("classification", ClassifierFlags, "labels", "좋음,나쁨"),
         ("classification", ClassifierFlags, "task_name", "nsmc"),  # no file of the user's own
+        ("classification", ClassifierFlags, "task_type", "multi_label"),
         ("question_answering", SquadFlags, "version_2_with_negative", True),
     ),
 )

@@ -103,6 +103,14 @@ def test_json_lines(tmp_path):
     assert choices[0].options == ("x", "y", "z")
 
 
+def test_whole_numbers_of_a_table_that_lacks_some(tmp_path):
+    """pandas writes them as floats."""
+    path = tmp_path / "c.jsonl"
+    lines = [{**LINE, "label": 1.0, "id": 7.0}, {**LINE, "label": None, "id": None}]
+    write_lines(path, map(json.dumps, lines))
+    assert [(c.id, c.label) for c in read_choices(path)] == [("7", 1), ("2", None)]
+
+
 @pytest.mark.parametrize("encoding", ("utf-8-sig", "utf-16", "utf-16-le", "cp949"))
 def test_lines_in_other_encodings(encoding, tmp_path):
     context, options = "한국어로 쓴 본문입니다.", ["예", "아니요"]
@@ -121,6 +129,9 @@ def test_lines_in_other_encodings(encoding, tmp_path):
         ("3\n", "line 1 must be an object. Received: 3"),
         (json.dumps({**LINE, "label": 3}), "line 1: the label must be 0 to 2, or a letter .* 3"),
         (json.dumps({**LINE, "label": True}), "Received: True"),
+        (json.dumps({**LINE, "label": 1.5}), "Received: 1.5"),
+        (json.dumps({**LINE, "label": 3.0}), "Received: 3.0"),
+        (json.dumps({**LINE, "label": float("nan")}), "Received: nan"),
         (json.dumps({**LINE, "options": "xy"}), "'options' must be a list. Received: 'xy'"),
         (json.dumps({**LINE, "options": ["x", 3]}), "at least two strings"),
         (json.dumps({**LINE, "question": 3}), "'question' must be a string. Received: 3"),
