@@ -142,9 +142,13 @@ class TokenizerInterface:
             InputError: this tokenizer has no graph form (`tf_graph.graph.GraphTokenizer`).
         """
         if self._graph_tokenizer is None:
+            import tensorflow as tf
+
             from tokenization.tf_graph.graph import GraphTokenizer  # here: it imports TensorFlow
 
-            self._graph_tokenizer = GraphTokenizer(self)
+            # Its tables must outlive a graph that the first call may be traced in, as in `tf.data`.
+            with tf.init_scope():
+                self._graph_tokenizer = GraphTokenizer(self)
         return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -204,10 +208,10 @@ class TokenizerInterface:
 
 def _as_utf8(texts):
     """Converts texts to a string tensor, lone surrogates to U+FFFD; returns a tensor unchanged."""
-    if hasattr(texts, "dtype"):
-        return texts
     import tensorflow as tf
 
+    if tf.is_tensor(texts):
+        return texts
     texts = list(texts)
     try:
         return tf.constant(texts, tf.string)
