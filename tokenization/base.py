@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bert_common.errors import InputError
 from tokenization.decoding import UNKNOWN_TOKEN, UNKNOWN_WORD, unknown_character
 from tokenization.options import Options
 from tokenization.vocabulary import SPECIAL_TOKENS
@@ -206,13 +207,20 @@ class TokenizerInterface:
         return hashlib.sha256(config + b"\0" + self.vocabulary_bytes).hexdigest()
 
 
+def listed(texts: Iterable[str]) -> list[str]:
+    """Returns texts as a list; refuses a single string, whose characters would be the texts."""
+    if isinstance(texts, str | bytes):
+        raise InputError(f"texts must be in a list. Received: {texts!r}")
+    return list(texts)
+
+
 def _as_utf8(texts):
     """Converts texts to a string tensor, lone surrogates to U+FFFD; returns a tensor unchanged."""
     import tensorflow as tf
 
     if tf.is_tensor(texts):
         return texts
-    texts = list(texts)
+    texts = listed(texts)
     try:
         return tf.constant(texts, tf.string)
     except ValueError:  # raised for a lone surrogate
