@@ -31,6 +31,7 @@ from korean_bert.arguments import (
     is_whole,
     shown,
 )
+from korean_bert.changed_weights import WeightWatch
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked, with_ends
@@ -80,6 +81,7 @@ class Model:
         self.max_length = longest_row(loaded)
         # (layers, pooling) -> the graph that computes them, most recently used last
         self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
+        self._watch: WeightWatch | None = None  # of the weights that the graphs were made with
         self._has_warned = False  # about a text longer than in training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
@@ -270,6 +272,9 @@ class Model:
         """Returns the function that pools layers of a batch; keeps the most recently used ones."""
         key = layers, pooling
         with self._lock:
+            if self._watch is None or self._watch.has_changed():
+                self._graphs.clear()
+                self._watch = WeightWatch(self.encoder)
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
