@@ -121,7 +121,8 @@ def train_words(encoder):
 def put_low_rank_weights(encoder):
     layer = encoder.blocks[0].intermediate
     layer.enable_lora(2)
-    layer.lora_kernel_b.assign(np.ones(layer.lora_kernel_b.shape))
+    layer.lora_kernel_a.assign(np.ones(layer.lora_kernel_a.shape))
+    layer.lora_kernel_b.assign(np.arange(layer.lora_kernel_b.shape[1]) % 3 + layer.lora_kernel_b)
 
 
 def assign(encoder):
@@ -139,6 +140,25 @@ def test_weights_that_change_after_the_first_call(tmp_path, change):
     found = model.embed(text)
     np.testing.assert_allclose(found, model.hidden_states(text).vectors[-1].mean(0), atol=1e-5)
     assert np.abs(found - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("task", ["pretraining", "classification"])
+def test_layers_that_change_after_the_first_call(tmp_path, task):
+    """Of fill_mask and predict, whose graphs hold variables."""
+    write_folder(tmp_path, task=task, sizes={"initializer_range": 0.4})
+    model, other = load_model(tmp_path), load_model(tmp_path)
+
+    def ask(model):
+        if task == "classification":
+            return list(model.predict(TEXTS[0]).probabilities.values())
+        return [guess.probability for guess in model.fill_mask("[MASK]", max_pieces=1)[0]]
+
+    before = ask(model)
+    for each in (model, other):
+        put_low_rank_weights(each.encoder)
+    found = ask(model)
+    np.testing.assert_allclose(found, ask(other), atol=1e-6)
+    assert np.abs(np.subtract(found, before)).max() > 1e-3
 
 
 def test_embed_equals_extract_features(folders, tmp_path):
