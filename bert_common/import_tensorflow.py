@@ -23,11 +23,11 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
     Raises:
         InputError: Keras was imported before, with another backend.
     """
-    keras = sys.modules.get("keras")
-    if keras is not None and keras.backend.backend() != "tensorflow":
+    imported = sys.modules.get("keras")
+    if imported is not None and imported.backend.backend() != "tensorflow":
         raise InputError(
             "Keras must use TensorFlow: set KERAS_BACKEND=tensorflow before Keras is imported. "
-            f"Received: Keras on {keras.backend.backend()}"
+            f"Received: Keras on {imported.backend.backend()}"
         )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides ~/.keras/keras.json
