@@ -1,11 +1,13 @@
 """Imports TensorFlow without the messages that it prints while loading."""
 
 import os
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 from bert_common import startup
+from bert_common.errors import InputError
 
 # If a program enables auto-clustering, this extends it to CPUs, except for matrix products.
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
@@ -17,7 +19,16 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
     TensorFlow prints its first lines from C++ before any of its log settings apply. `set_flags`
     is called after the import to set more XLA flags in the environment; TensorFlow reads them when
     it first lists its devices.
+
+    Raises:
+        InputError: Keras was imported before, with another backend.
     """
+    imported = sys.modules.get("keras")
+    if imported is not None and imported.backend.backend() != "tensorflow":
+        raise InputError(
+            "Keras must use TensorFlow: set KERAS_BACKEND=tensorflow before Keras is imported. "
+            f"Received: Keras on {imported.backend.backend()}"
+        )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides ~/.keras/keras.json
     startup.open_missing_descriptors()

@@ -14,6 +14,7 @@ class Dropout(keras.layers.Layer):
         super().__init__(**kwargs)
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator()
+        self.built = True  # as Keras's own: it has no weights, and attention never calls it
 
     def next_seed(self, training: bool | None) -> Any:
         """Returns the seed of the next call, two integers; None if dropout is off."""

@@ -7,6 +7,7 @@ import functools
 import platform
 from typing import TYPE_CHECKING
 
+import keras
 import tensorflow as tf
 from keras import ops
 
@@ -23,9 +24,12 @@ def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") 
 
     All tokens form one matrix, so that TensorFlow on a CPU fuses bias and activation into the
     matrix product (BERT of 4 x 256, 600 reviews, one core: 0.67 s instead of 0.87 s). The results
-    differ only by rounding. Uses `call` for a precision other than float32 and for `positions`.
+    differ only by rounding. Uses `call` for a precision other than float32, for `positions`, and
+    if the block's feed-forward part is quantized or was replaced.
     """
-    if inputs.positions is not None or block.compute_dtype != "float32":
+    inner = block.intermediate
+    is_plain = type(inner) is keras.layers.Dense and inner.quantization_mode is None
+    if inputs.positions is not None or block.compute_dtype != "float32" or not is_plain:
         return block(x, inputs, training=False)
     attention, (batch, length, width) = block.attention, ops.shape(x)
     normalize = one_layer_norm if has_one_layer_norm() else lambda layer, *sum: layer(*sum)
@@ -41,7 +45,6 @@ def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") 
     context = attention.attention_function(*map(heads, projections), inputs.bias)  # [B, N, T, D]
     context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, width))  # [B * T, H]
     h = normalize(block.attention_layer_norm, block.attention_output(context), flat)  # [B * T, H]
-    inner = block.intermediate
     y = ops.add(ops.matmul(h, inner.kernel), inner.bias)  # [B * T, I]
     name = (block.config.hidden_act or "linear").lower()
     y = FUSED_ACTIVATIONS.get(name, inner.activation)(y)

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_common.errors import InputError
 from bert_tf.distillation import soft_divergence
 from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
@@ -138,6 +139,12 @@ class LayersModel(HeadModel):
         self.classes = classes
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
+        count = self.config.num_block_calls + 1
+        if not all(-count <= layer < count for layer in self.feature_layers):
+            raise InputError(
+                f"feature_layers must be from {-count} to {count - 1}, 0 for the embedding output. "
+                f"Received: {', '.join(map(str, self.feature_layers))}"
+            )
         width = self.config.hidden_size * max(1, len(self.feature_layers))
         self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()

@@ -31,6 +31,7 @@ from korean_bert.arguments import (
     is_whole,
     shown,
 )
+from korean_bert.changed_weights import WeightWatch
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked, with_ends
@@ -84,6 +85,7 @@ class Model:
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
+        self._watch: WeightWatch | None = None  # of the weights that the three were made with
         self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
@@ -270,6 +272,7 @@ class Model:
         """Returns the function that pools layers of a batch; keeps the most recently used ones."""
         key = layers, pooling
         with self._lock:
+            self._drop_outdated()
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
@@ -279,6 +282,13 @@ class Model:
             while len(self._graphs) > MOST_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
         return graph
+
+    def _drop_outdated(self):
+        """Drops what was made with other weights: constants of graphs, or layers since replaced."""
+        if self._watch is None or self._watch.has_changed():
+            self._graphs.clear()
+            self._guesser = self._made_predictor = None
+            self._watch = WeightWatch(self.loaded.model)
 
     def _check_max_length(self, max_length):
         most = self.loaded.config.max_position_embeddings
@@ -359,9 +369,11 @@ class Model:
         self._check_length(ids)
         places = [place._replace(position=place.position + 1) for place in encoded.places]
         with self._lock:
+            self._drop_outdated()
             if self._guesser is None:
                 self._guesser = MaskGuesser(self.loaded.model, tokenizer)
-        return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
+            guesser = self._guesser
+        return guess_words(guesser, ids, places, top, max_pieces, before_each)
 
     def nearest(self, word: str, top: int = 10) -> list[Neighbour]:
         """Finds the tokens whose vectors, out of context, are nearest to a word's vector.
@@ -383,6 +395,7 @@ class Model:
 
     def _predictor(self):
         with self._lock:
+            self._drop_outdated()
             if self._made_predictor is None:
                 self._made_predictor = TaskPredictor(self.loaded, self.tokenizer, self.max_length)
             return self._made_predictor

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bert_common.errors import InputError
 from tokenization.decoding import UNKNOWN_TOKEN, UNKNOWN_WORD, unknown_character
 from tokenization.options import Options
 from tokenization.vocabulary import SPECIAL_TOKENS
@@ -142,9 +143,13 @@ class TokenizerInterface:
             InputError: this tokenizer has no graph form (`tf_graph.graph.GraphTokenizer`).
         """
         if self._graph_tokenizer is None:
+            import tensorflow as tf
+
             from tokenization.tf_graph.graph import GraphTokenizer  # here: it imports TensorFlow
 
-            self._graph_tokenizer = GraphTokenizer(self)
+            # Its tables must outlive a graph that the first call may be traced in, as in `tf.data`.
+            with tf.init_scope():
+                self._graph_tokenizer = GraphTokenizer(self)
         return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -202,13 +207,20 @@ class TokenizerInterface:
         return hashlib.sha256(config + b"\0" + self.vocabulary_bytes).hexdigest()
 
 
+def listed(texts: Iterable[str]) -> list[str]:
+    """Returns texts as a list; refuses a single string, whose characters would be the texts."""
+    if isinstance(texts, str | bytes):
+        raise InputError(f"texts must be in a list. Received: {texts!r}")
+    return list(texts)
+
+
 def _as_utf8(texts):
     """Converts texts to a string tensor, lone surrogates to U+FFFD; returns a tensor unchanged."""
-    if hasattr(texts, "dtype"):
-        return texts
     import tensorflow as tf
 
-    texts = list(texts)
+    if tf.is_tensor(texts):
+        return texts
+    texts = listed(texts)
     try:
         return tf.constant(texts, tf.string)
     except ValueError:  # raised for a lone surrogate

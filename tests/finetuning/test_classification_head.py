@@ -9,6 +9,7 @@ from bert_common.errors import InputError
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
+from tests.support.refusals import refused
 from tests.support.task_heads import labelled_batch
 from tests.support.tiny_models import assert_close, computing_in, tiny_model, weights_of
 
@@ -76,6 +77,13 @@ def test_rows_without_a_mask_are_all_tokens_for_layers_too():
         found = model({"input_ids": ids})["logits"]
         masked = model({"input_ids": ids, "input_mask": np.ones_like(ids)})["logits"]
         np.testing.assert_array_equal(found, masked)
+
+
+@pytest.mark.parametrize("layer", [3, -4])
+def test_a_layer_that_the_encoder_lacks(layer):
+    encoder = tiny_model().encoder
+    with refused("feature_layers must be from -3 to 2", f"Received: 0, {layer}"):
+        SequenceClassifier(encoder, 2, feature_layers=(0, layer))
 
 
 def test_keras_fits_it_itself():

@@ -2,6 +2,7 @@
 
 import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from model_formats.model_folder import REFERENCE_MODEL
 from tests.support.models.model_folders import write_folder, write_model
 from tests.support.models.released_models import WRITERS
 from tests.support.paths import TEST_DATA
+from tests.support.refusals import refused
 from tokenization import FullTokenizer
 
 TEXT = "the book is red"
@@ -91,3 +93,11 @@ def test_a_folder_of_transformers_and_a_tokenizer(tmp_path):
     np.testing.assert_array_equal(by_path.embed(TEXT), vectors)
     shutil.copy(tmp_path / "ours" / "vocab.txt", folder)
     np.testing.assert_array_equal(load_model(folder).embed(TEXT), vectors)
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_keras_on_another_backend(monkeypatch, backend):
+    """It loaded a model whose methods failed."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
+    with refused("set KERAS_BACKEND=tensorflow before Keras is imported. ", f"on {backend}"):
+        load_model()

@@ -6,8 +6,10 @@ import time
 import types
 import warnings
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_common.errors import InputError
 from finetuning.features import extraction as features
@@ -100,6 +102,63 @@ def test_embed_equals_the_formulas(folders, kind, pooling):
         np.testing.assert_allclose(vectors, expected, atol=1e-5, rtol=0)
     one, row = model.embed(texts[0], pooling), model.embed(texts[:1], pooling)[0]
     np.testing.assert_array_equal(one, row)
+
+
+def train(encoder):
+    inputs = {"input_ids": np.arange(5, encoder.config.vocab_size)[None, :30]}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder(inputs)["sequence_output"][..., 0])
+    weights = encoder.trainable_weights
+    keras.optimizers.SGD(0.1).apply(tape.gradient(loss, weights), weights)
+
+
+def train_words(encoder):
+    for part in (*encoder.blocks, encoder.embeddings.layer_norm, encoder.pooler):
+        part.trainable = False
+    train(encoder)
+
+
+def put_low_rank_weights(encoder):
+    layer = encoder.blocks[0].intermediate
+    layer.enable_lora(2)
+    layer.lora_kernel_a.assign(np.ones(layer.lora_kernel_a.shape))
+    layer.lora_kernel_b.assign(np.arange(layer.lora_kernel_b.shape[1]) % 3 + layer.lora_kernel_b)
+
+
+def assign(encoder):
+    kernel = encoder.blocks[1].output_dense.kernel
+    kernel.assign(2 * kernel)
+
+
+@pytest.mark.parametrize("change", [train, train_words, put_low_rank_weights, assign])
+def test_weights_that_change_after_the_first_call(tmp_path, change):
+    """Graphs hold weights as constants."""
+    write_folder(tmp_path, sizes={"initializer_range": 0.4})
+    model, text = load_model(tmp_path), TEXTS[0]
+    before = model.embed(text)
+    change(model.encoder)
+    found = model.embed(text)
+    np.testing.assert_allclose(found, model.hidden_states(text).vectors[-1].mean(0), atol=1e-5)
+    assert np.abs(found - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("task", ["pretraining", "classification"])
+def test_layers_that_change_after_the_first_call(tmp_path, task):
+    """Of fill_mask and predict, whose graphs hold variables."""
+    write_folder(tmp_path, task=task, sizes={"initializer_range": 0.4})
+    model, other = load_model(tmp_path), load_model(tmp_path)
+
+    def ask(model):
+        if task == "classification":
+            return list(model.predict(TEXTS[0]).probabilities.values())
+        return [guess.probability for guess in model.fill_mask("[MASK]", max_pieces=1)[0]]
+
+    before = ask(model)
+    for each in (model, other):
+        put_low_rank_weights(each.encoder)
+    found = ask(model)
+    np.testing.assert_allclose(found, ask(other), atol=1e-6)
+    assert np.abs(np.subtract(found, before)).max() > 1e-3
 
 
 def test_embed_equals_extract_features(folders, tmp_path):

@@ -55,6 +55,40 @@ def test_a_block_of_another_kind_is_computed_by_its_own_call(monkeypatch):
     assert "infer" not in vars(DoubledBlock) and "infer" in vars(TransformerBlock)
 
 
+class Doubled(keras.layers.Layer):
+    """A layer around a block's own, as of LoRA by hand."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def call(self, x):
+        return 2 * self.inner(x)
+
+
+def quantize(block):
+    block.intermediate.quantize("int8")
+
+
+def replace(block):
+    block._tracker.unlock()
+    block.intermediate = Doubled(block.intermediate)
+
+
+@pytest.mark.parametrize("change", [quantize, replace])
+def test_a_changed_feed_forward_part_is_computed_by_its_own_call(change):
+    """An int8 kernel is not the weights, and another layer may have none."""
+    model = tiny_model(initializer_range=0.4).encoder
+    batch = tensors(random_batch(0))
+    for block in model.blocks:
+        change(block)
+    plain, inferred = (
+        run_inside(model, batch, **options).hidden_states
+        for options in ({}, {"call_block": infer_block})
+    )
+    np.testing.assert_array_equal(inferred[-1], plain[-1])
+
+
 def random_layer_norm(rows, width):
     """A `LayerNorm` with random weights, and the two arrays that it is to add and normalise."""
     random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What precision keeps under bfloat16: residual sums, gathered rows' gradients, equal logits."""
+"""What precision keeps: residual sums, gathered rows' gradients, equal logits; int8 by Keras."""
 
 import keras
 import numpy as np
@@ -9,7 +9,7 @@ from bert_tf import BertConfig
 from bert_tf.attention import attention_bias
 from bert_tf.layers import BlockInputs, TransformerBlock, gather_positions
 from bert_tf.pretraining import most_likely
-from tests.support.tiny_models import SIZES
+from tests.support.tiny_models import SIZES, random_batch, tensors, tiny_model
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])
@@ -59,3 +59,15 @@ def test_most_likely_class_of_equal_logits_is_the_first(compiled):
     found = tf.function(most_likely, jit_compile=compiled)(logits)
     np.testing.assert_array_equal(found, values.argmax(-1))
     assert found.shape == (3, 50)
+
+
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
+def test_keras_quantizes_an_encoder():
+    """Before its first call, too: dropout has no weights to build, as Keras's own has none."""
+    encoder, batch = tiny_model(initializer_range=0.2).encoder, tensors(random_batch(0))
+    other = keras.models.clone_model(encoder)
+    other.set_weights(encoder.get_weights())
+    other.quantize("int8")
+    expected = encoder(batch)["sequence_output"]
+    np.testing.assert_allclose(other(batch)["sequence_output"], expected, atol=0.2, rtol=0)
+    assert other.blocks[0].intermediate.kernel.dtype == "int8"

@@ -10,6 +10,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 
+from tests.support.refusals import refused  # noqa: E402
 from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
     TEXTS,
@@ -110,6 +111,12 @@ def test_sentencepiece_batches():
             list(map(len, tokenizer.tokenize_words(text))) for text in SPM_TEXTS
         ]
         assert tokenizer.encode_batch([]).to_list() == []
+
+
+def test_a_single_text_is_no_batch(tokenizers):
+    for tokenizer in (tokenizers[0][1], spm_tokenizers()[0]):
+        with refused("texts must be in a list. Received: '가나'"):
+            tokenizer.encode_batch("가나")
 
 
 # === Worked examples ===

@@ -1,7 +1,9 @@
 """The graph form against the Python tokenizers, piece for piece."""
 
 import functools
+import pickle
 
+import numpy as np
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
@@ -57,6 +59,20 @@ def test_batches(tokenizers):
     assert tokenizer.encode_words([]).to_list() == []
     assert tokenizer.encode_batch([""]).to_list() == [[]]
     assert tokenizer.encode_batch(tf.constant(["가"])).dtype == tf.int32
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_first_call_may_be_traced(tokenizers, name):
+    tokenizer = pickle.loads(pickle.dumps(tokenizers[name]))  # without a graph
+    texts, expected = ["가 나", "e"], [tokenizer.encode("가 나"), tokenizer.encode("e")]
+    data = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(tokenizer.encode_batch)
+    assert [batch.to_list() for batch in data] == [expected]
+    assert tokenizer.encode_batch(texts).to_list() == expected
+
+
+def test_arrays_of_texts(tokenizers):
+    texts, tokenizer = np.array(["가", "가\ud800나"], object), tokenizers[QUICK[0]]
+    assert tokenizer.encode_batch(texts).to_list() == [tokenizer.encode(text) for text in texts]
 
 
 def test_bytes_that_are_not_utf8(tokenizers):
