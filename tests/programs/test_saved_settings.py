@@ -99,11 +99,11 @@ def test_what_must_not_differ(task, flags_class, name, value, folders):
 @pytest.mark.parametrize(
     "classes, fits",
     (
-        ({"labels": "0,1"}, {"nsmc", "cola"}),
-        ({"labels": "LABEL_0,LABEL_1"}, {"nsmc", "cola"}),  # transformers' names, which say nothing
-        ({"labels": "1,0"}, set()),  # in another order
-        ({"labels": "0,1", "task_type": "multi_label"}, set()),
-        ({"labels": None, "task_type": "regression"}, {"korsts"}),
+        ({"labels": "0,1"}, ("nsmc", "cola")),
+        ({"labels": "LABEL_0,LABEL_1"}, ("nsmc", "cola")),  # transformers' names, which say nothing
+        ({"labels": "1,0"}, ()),  # in another order
+        ({"labels": "0,1", "task_type": "multi_label"}, ()),
+        ({"labels": None, "task_type": "regression"}, ("korsts",)),
     ),
     ids=str,
 )
