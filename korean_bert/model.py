@@ -85,7 +85,8 @@ class Model:
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
-        self._watch: WeightWatch | None = None  # of the weights that the three were made with
+        self._weights: list[Any] = []  # of the layers that the three were made with
+        self._watch: WeightWatch | None = None  # of the encoder's, which are constants of graphs
         self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
@@ -273,6 +274,10 @@ class Model:
         key = layers, pooling
         with self._lock:
             self._drop_outdated()
+            if self._watch is None:
+                self._watch = WeightWatch(self.encoder.weights)
+            if self._watch.has_changed():
+                self._graphs.clear()
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
@@ -284,11 +289,12 @@ class Model:
         return graph
 
     def _drop_outdated(self):
-        """Drops what was made with other weights: constants of graphs, or layers since replaced."""
-        if self._watch is None or self._watch.has_changed():
+        """Drops what was made with other layers: some were replaced or got weights, as of LoRA."""
+        weights = self.loaded.model.weights
+        if [*map(id, weights)] != [*map(id, self._weights)]:
             self._graphs.clear()
-            self._guesser = self._made_predictor = None
-            self._watch = WeightWatch(self.loaded.model)
+            self._guesser = self._made_predictor = self._watch = None
+            self._weights = weights
 
     def _check_max_length(self, max_length):
         most = self.loaded.config.max_position_embeddings
