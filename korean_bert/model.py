@@ -86,7 +86,8 @@ class Model:
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
         self._weights: list[Any] = []  # of the layers that the three were made with
-        self._watch: WeightWatch | None = None  # of the encoder's, which are constants of graphs
+        self._watch: WeightWatch | None = None  # of the encoder's
+        self._are_fixed = True  # whether they have not changed yet: they are constants of graphs
         self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
@@ -276,12 +277,14 @@ class Model:
             self._drop_outdated()
             if self._watch is None:
                 self._watch = WeightWatch(self.encoder.weights)
-            if self._watch.has_changed():
+            if self._are_fixed and self._watch.has_changed():
+                # Variables from now on: TensorFlow keeps the memory of graphs that are dropped.
                 self._graphs.clear()
+                self._are_fixed = False
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
-                graph = ServedModel(self.encoder, compute, pad_id).run
+                graph = ServedModel(self.encoder, compute, pad_id, are_fixed=self._are_fixed).run
                 graph.get_concrete_function()  # traced once, by the first thread that needs it
             self._graphs[key] = graph
             while len(self._graphs) > MOST_GRAPHS:

@@ -152,6 +152,18 @@ def test_weights_that_change_after_the_first_call(tmp_path, change):
     assert np.abs(found - before).max() > 1e-3
 
 
+def test_a_training_between_calls_makes_one_other_graph(tmp_path):
+    """Its weights are variables: TensorFlow keeps the memory of each graph that is dropped."""
+    write_folder(tmp_path, sizes={"initializer_range": 0.4})
+    model, text, graphs = load_model(tmp_path), TEXTS[0], []
+    for _ in range(4):
+        found = model.embed(text)
+        np.testing.assert_allclose(found, model.hidden_states(text).vectors[-1].mean(0), atol=1e-5)
+        graphs += model._graphs.values()
+        train(model.encoder)
+    assert len(set(map(id, graphs))) == 2
+
+
 @pytest.mark.parametrize("change", [train, put_low_rank_weights])
 @pytest.mark.parametrize("task", ["pretraining", "classification"])
 def test_fill_mask_and_predict_after_a_change(tmp_path, task, change):
