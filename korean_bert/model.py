@@ -59,7 +59,7 @@ BATCH_SIZE = 32
 MOST_PIECES = 10
 
 # The maximum number of graphs that `embed` keeps, one for each choice of pooling and layers: making
-# one takes seconds, and each holds a copy of the weights.
+# one takes seconds. The first as many may hold a copy of the weights.
 MOST_GRAPHS = 4
 
 
@@ -81,6 +81,7 @@ class Model:
         self.max_length = longest_row(loaded)
         # (layers, pooling) -> the graph that computes them, most recently used last
         self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
+        self._made_graphs = 0
         self._has_warned = False  # about a text longer than in training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
@@ -275,17 +276,19 @@ class Model:
         key = layers, pooling
         with self._lock:
             self._drop_outdated()
-            if self._watch is None:
-                self._watch = WeightWatch(self.encoder.weights)
-            if self._are_fixed and self._watch.has_changed():
-                # Variables from now on: TensorFlow keeps the memory of graphs that are dropped.
-                self._graphs.clear()
-                self._are_fixed = False
+            if self._are_fixed:
+                self._watch = self._watch or WeightWatch(self.encoder.weights)
+                if self._watch.has_changed():
+                    self._graphs.clear()
+                    self._are_fixed = False
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
-                graph = ServedModel(self.encoder, compute, pad_id, are_fixed=self._are_fixed).run
+                # TensorFlow keeps the memory of graphs that are dropped, with their constants.
+                are_fixed = self._are_fixed and self._made_graphs < MOST_GRAPHS
+                graph = ServedModel(self.encoder, compute, pad_id, are_fixed=are_fixed).run
                 graph.get_concrete_function()  # traced once, by the first thread that needs it
+                self._made_graphs += 1
             self._graphs[key] = graph
             while len(self._graphs) > MOST_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]

@@ -1,6 +1,7 @@
 """Vectors and attention in Python, against the formulas in float64 and against extract_features."""
 
 import contextlib
+import itertools
 import threading
 import time
 import types
@@ -15,7 +16,7 @@ from bert_common.errors import InputError
 from finetuning.features import extraction as features
 from finetuning.inputs import encode_pairs
 from korean_bert import load_model
-from korean_bert.model import as_pairs
+from korean_bert.model import MOST_GRAPHS, as_pairs
 from run_scripts import extract_features
 from tests.support import oracle
 from tests.support.models.model_folders import write_folder, write_model
@@ -183,6 +184,17 @@ def test_fill_mask_and_predict_after_a_change(tmp_path, task, change):
     np.testing.assert_allclose(found, ask(other), atol=1e-6)
     assert np.abs(np.subtract(found, before)).max() > 1e-3
     assert (made == (model._guesser, model._made_predictor)) == (change is train)
+
+
+def test_few_graphs_hold_a_copy_of_the_weights(tmp_path):
+    """TensorFlow keeps the memory of those that are dropped."""
+    write_folder(tmp_path)
+    model, graphs = load_model(tmp_path), {}
+    for pooling, layer in itertools.product(POOLED, range(model.num_layers + 1)):
+        model.embed(TEXTS[0], pooling, layer)
+        graphs.update({id(graph): graph for graph in model._graphs.values()})
+    copies = [not graph.get_concrete_function().captured_inputs for graph in graphs.values()]
+    assert len(copies) > MOST_GRAPHS and sum(copies) == MOST_GRAPHS
 
 
 def test_embed_equals_extract_features(folders, tmp_path):
