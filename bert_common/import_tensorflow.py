@@ -1,7 +1,6 @@
 """Imports TensorFlow without the messages that it prints while loading."""
 
 import os
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +22,6 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
     Raises:
         InputError: Keras was imported before, with another backend.
     """
-    imported = sys.modules.get("keras")
-    if imported is not None and imported.backend.backend() != "tensorflow":
-        raise InputError(
-            "Keras must use TensorFlow: set KERAS_BACKEND=tensorflow before Keras is imported. "
-            f"Received: Keras on {imported.backend.backend()}"
-        )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides ~/.keras/keras.json
     startup.open_missing_descriptors()
@@ -37,7 +30,13 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
         open(os.devnull, "wb") as null,
         startup.redirect_standard_error(null),
     ):
-        import keras  # noqa: F401 (every caller needs it; here Ctrl-C cannot break the import)
+        import keras  # every caller needs it; here Ctrl-C cannot break the import
+
+        if keras.backend.backend() != "tensorflow":
+            raise InputError(
+                "Keras must use TensorFlow: set KERAS_BACKEND=tensorflow before Keras is imported. "
+                f"Received: Keras on {keras.backend.backend()}"
+            )
         import tensorflow as tf
 
         add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)

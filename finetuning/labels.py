@@ -14,7 +14,7 @@ from finetuning.tables import composed, first_of, shortened
 Label = int | float | tuple[int, ...]
 
 # A list as pandas writes it into a cell of a table, or as JSON.
-_LIST = re.compile(r"\[(\s*|\s*(['\"]).*\2\s*)\]", re.DOTALL)
+_LIST = re.compile(r"\[(\s*|[^\]]*,.*|\s*(['\"]).*\2\s*)\]", re.DOTALL)
 
 
 def read_label(dataset: Dataset, value: Any, where: str) -> Label:

@@ -59,7 +59,7 @@ BATCH_SIZE = 32
 MOST_PIECES = 10
 
 # The maximum number of graphs that `embed` keeps, one for each choice of pooling and layers: making
-# one takes seconds, and each holds a copy of the weights.
+# one takes seconds. The first as many may hold a copy of the weights.
 MOST_GRAPHS = 4
 
 
@@ -81,11 +81,14 @@ class Model:
         self.max_length = longest_row(loaded)
         # (layers, pooling) -> the graph that computes them, most recently used last
         self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
+        self._made_graphs = 0
         self._has_warned = False  # about a text longer than in training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
-        self._watch: WeightWatch | None = None  # of the weights that the three were made with
+        self._weights: list[Any] = []  # of the layers that the three were made with
+        self._watch: WeightWatch | None = None  # of the encoder's
+        self._are_fixed = True  # whether they have not changed yet: they are constants of graphs
         self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
@@ -273,22 +276,31 @@ class Model:
         key = layers, pooling
         with self._lock:
             self._drop_outdated()
+            if self._are_fixed:
+                self._watch = self._watch or WeightWatch(self.encoder.weights)
+                if self._watch.has_changed():
+                    self._graphs.clear()
+                    self._are_fixed = False
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
-                graph = ServedModel(self.encoder, compute, pad_id).run
+                # TensorFlow keeps the memory of graphs that are dropped, with their constants.
+                are_fixed = self._are_fixed and self._made_graphs < MOST_GRAPHS
+                graph = ServedModel(self.encoder, compute, pad_id, are_fixed=are_fixed).run
                 graph.get_concrete_function()  # traced once, by the first thread that needs it
+                self._made_graphs += 1
             self._graphs[key] = graph
             while len(self._graphs) > MOST_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
         return graph
 
     def _drop_outdated(self):
-        """Drops what was made with other weights: constants of graphs, or layers since replaced."""
-        if self._watch is None or self._watch.has_changed():
+        """Drops what was made with other layers: some were replaced or got weights, as of LoRA."""
+        weights = self.loaded.model.weights
+        if [*map(id, weights)] != [*map(id, self._weights)]:
             self._graphs.clear()
-            self._guesser = self._made_predictor = None
-            self._watch = WeightWatch(self.loaded.model)
+            self._guesser = self._made_predictor = self._watch = None
+            self._weights = weights
 
     def _check_max_length(self, max_length):
         most = self.loaded.config.max_position_embeddings

@@ -66,11 +66,6 @@ def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int]
         The id of each token, and the file's bytes, unchanged.
     """
     content = read_bytes(path)
-    if content.startswith(codecs.BOM_UTF8):  # it would be part of the first token, but unseen
-        raise InputError(
-            "a vocabulary must not begin with a byte-order mark: save it as UTF-8 without one. "
-            f"Received: {os.fspath(path)}"
-        )
     vocab: dict[str, int] = {}
     for index, line in enumerate(_lines(content, path)):
         token = line.strip()
@@ -86,6 +81,11 @@ def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int]
             )
         vocab[token] = index
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
+    if missing and content.startswith(codecs.BOM_UTF8):  # it is part of the first token, but unseen
+        raise InputError(
+            "a vocabulary must not begin with a byte-order mark: save it as UTF-8 without one. "
+            f"Received: {os.fspath(path)}"
+        )
     if missing:
         raise InputError(
             f"a vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "

@@ -121,7 +121,7 @@ class TrainingState:
             raise
         except InputError as error:
             raise InputError(
-                f"--output_dir must be a new folder, or that of a run of this model: {error}"
+                f"--output_dir must be a new folder, or the folder of a run of this model: {error}"
             ) from None
         if not reader.has_tensor(STEP_NAME):
             raise InputError(f"to resume from {prefix} it must hold {STEP_NAME}. Received: none")

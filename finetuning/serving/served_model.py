@@ -39,6 +39,7 @@ class ServedModel:
         compute: a function of a batch, `ROW_INPUTS` int32 [B, T], to a dict of tensors [B, ...].
         pad_id: the id of padding.
         token_outputs: the names of the outputs that are [B, T, ...].
+        are_fixed: whether the weights stay as they are; otherwise they are variables.
 
     Attributes:
         run: the function `compute` as a graph, whose inputs are `ROW_INPUTS`.
@@ -51,11 +52,12 @@ class ServedModel:
         compute: Callable[[dict[str, tf.Tensor]], Any],
         pad_id: int,
         token_outputs: Sequence[str] = (),
+        are_fixed: bool = True,
     ) -> None:
         values = [(weight, weight.numpy()) for weight in model.variables]
-        large = sum(value.nbytes for _, value in values) > MOST_CONSTANT_BYTES
-        self.weights = [weight.value for weight in model.variables] if large else []
-        self._constants = [] if large else values
+        small = sum(value.nbytes for _, value in values) <= MOST_CONSTANT_BYTES
+        self._constants = values if small and are_fixed else []
+        self.weights = [] if self._constants else [weight.value for weight in model.variables]
         self.compute, self._pad_id = compute, pad_id
         self._token_outputs = token_outputs
         spec = tf.TensorSpec([None, None], tf.int32)

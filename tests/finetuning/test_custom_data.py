@@ -154,7 +154,7 @@ LINES = "text\tlabel\nA\tx\nB\ty\n"
         (LINES + "C\tz\n", {"metrics": ["f1"]}, ("two labels", "3 labels")),
         *(
             (LINES + f"C\t{cell}\n", {"task_type": "multi_label"}, ("line 4", "commas alone", cell))
-            for cell in ("['x', 'z']", '["x"]', "[]")
+            for cell in ("['x', 'z']", '["x"]', "[]", "[1, 2]")
         ),
     ),
 )

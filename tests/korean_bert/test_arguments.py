@@ -146,9 +146,9 @@ def test_two_poolings_by_turns_make_two_graphs(model, monkeypatch):
     made = []
 
     class Counted(model_module.ServedModel):
-        def __init__(self, *arguments):
+        def __init__(self, *arguments, **options):
             made.append(arguments)
-            super().__init__(*arguments)
+            super().__init__(*arguments, **options)
 
     monkeypatch.setattr(model_module, "ServedModel", Counted)
     model._graphs.clear()

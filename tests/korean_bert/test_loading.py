@@ -13,7 +13,7 @@ from korean_bert import load_model
 from model_formats.model_folder import REFERENCE_MODEL
 from tests.support.models.model_folders import write_folder, write_model
 from tests.support.models.released_models import WRITERS
-from tests.support.paths import TEST_DATA
+from tests.support.paths import TEST_DATA, printed_by
 from tests.support.refusals import refused
 from tokenization import FullTokenizer
 
@@ -101,3 +101,18 @@ def test_keras_on_another_backend(monkeypatch, backend):
     monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     with refused("set KERAS_BACKEND=tensorflow before Keras is imported. ", f"on {backend}"):
         load_model()
+
+
+TWO_THREADS = """
+import sys, threading
+from korean_bert import load_model
+threading.Thread(target=load_model).start()
+while "keras" not in sys.modules:
+    pass
+print(load_model().loaded.task)
+"""
+
+
+def test_a_second_thread_waits_for_the_import():
+    """Keras is among the modules before it can be used."""
+    assert printed_by("-c", TWO_THREADS).split() == ["pretraining"]

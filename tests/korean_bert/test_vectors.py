@@ -1,6 +1,7 @@
 """Vectors and attention in Python, against the formulas in float64 and against extract_features."""
 
 import contextlib
+import itertools
 import threading
 import time
 import types
@@ -15,7 +16,7 @@ from bert_common.errors import InputError
 from finetuning.features import extraction as features
 from finetuning.inputs import encode_pairs
 from korean_bert import load_model
-from korean_bert.model import as_pairs
+from korean_bert.model import MOST_GRAPHS, as_pairs
 from run_scripts import extract_features
 from tests.support import oracle
 from tests.support.models.model_folders import write_folder, write_model
@@ -130,7 +131,17 @@ def assign(encoder):
     kernel.assign(2 * kernel)
 
 
-@pytest.mark.parametrize("change", [train, train_words, put_low_rank_weights, assign])
+def silence_unit(encoder):
+    kernel = encoder.blocks[1].output_dense.kernel
+    values = kernel.numpy()
+    values[3] = 0
+    kernel.assign(values)
+
+
+CHANGES = [train, train_words, put_low_rank_weights, assign, silence_unit]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_weights_that_change_after_the_first_call(tmp_path, change):
     """Graphs hold weights as constants."""
     write_folder(tmp_path, sizes={"initializer_range": 0.4})
@@ -142,9 +153,22 @@ def test_weights_that_change_after_the_first_call(tmp_path, change):
     assert np.abs(found - before).max() > 1e-3
 
 
+def test_a_training_between_calls_makes_one_other_graph(tmp_path):
+    """Its weights are variables: TensorFlow keeps the memory of each graph that is dropped."""
+    write_folder(tmp_path, sizes={"initializer_range": 0.4})
+    model, text, graphs = load_model(tmp_path), TEXTS[0], []
+    for _ in range(4):
+        found = model.embed(text)
+        np.testing.assert_allclose(found, model.hidden_states(text).vectors[-1].mean(0), atol=1e-5)
+        graphs += model._graphs.values()
+        train(model.encoder)
+    assert len(set(map(id, graphs))) == 2
+
+
+@pytest.mark.parametrize("change", [train, put_low_rank_weights])
 @pytest.mark.parametrize("task", ["pretraining", "classification"])
-def test_layers_that_change_after_the_first_call(tmp_path, task):
-    """Of fill_mask and predict, whose graphs hold variables."""
+def test_fill_mask_and_predict_after_a_change(tmp_path, task, change):
+    """Their graphs hold variables: only other layers need a new one, which takes seconds."""
     write_folder(tmp_path, task=task, sizes={"initializer_range": 0.4})
     model, other = load_model(tmp_path), load_model(tmp_path)
 
@@ -153,12 +177,24 @@ def test_layers_that_change_after_the_first_call(tmp_path, task):
             return list(model.predict(TEXTS[0]).probabilities.values())
         return [guess.probability for guess in model.fill_mask("[MASK]", max_pieces=1)[0]]
 
-    before = ask(model)
+    before, made = ask(model), (model._guesser, model._made_predictor)
     for each in (model, other):
-        put_low_rank_weights(each.encoder)
+        change(each.encoder)
     found = ask(model)
     np.testing.assert_allclose(found, ask(other), atol=1e-6)
     assert np.abs(np.subtract(found, before)).max() > 1e-3
+    assert (made == (model._guesser, model._made_predictor)) == (change is train)
+
+
+def test_few_graphs_hold_a_copy_of_the_weights(tmp_path):
+    """TensorFlow keeps the memory of those that are dropped."""
+    write_folder(tmp_path)
+    model, graphs = load_model(tmp_path), {}
+    for pooling, layer in itertools.product(POOLED, range(model.num_layers + 1)):
+        model.embed(TEXTS[0], pooling, layer)
+        graphs.update({id(graph): graph for graph in model._graphs.values()})
+    copies = [not graph.get_concrete_function().captured_inputs for graph in graphs.values()]
+    assert len(copies) > MOST_GRAPHS and sum(copies) == MOST_GRAPHS
 
 
 def test_embed_equals_extract_features(folders, tmp_path):

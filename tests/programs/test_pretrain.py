@@ -443,8 +443,8 @@ def test_the_folder_of_a_fine_tuned_model(job, capsys):
     job.output.mkdir()
     write_arrays(str(job.output / "model.ckpt-1"), {**weights, "global_step": np.int64(1)})
     assert job.run(allow_missing="cls/") == 1
-    said = "--output_dir must be a new folder, or that of a run of this model: the checkpoint "
-    said += f"{job.output}/model.ckpt-1 must fit the model. Received: - cls/"
+    said = "--output_dir must be a new folder, or the folder of a run of this model: the "
+    said += f"checkpoint {job.output}/model.ckpt-1 must fit the model. Received: - cls/"
     assert said in one_line(capsys)
 
 

@@ -46,6 +46,13 @@ def test_windows_vocabulary_is_accepted(tmp_path):
     assert KoreanTokenizer(vocab_file).encode("가") == [5]
 
 
+def test_a_byte_order_mark_before_another_token_is_a_part_of_it(tmp_path):
+    """Models may have been trained so."""
+    vocab_file = tmp_path / "marked.txt"
+    vocab_file.write_bytes("\ufeff가\n".encode() + "\n".join(SPECIAL).encode())
+    assert "\ufeff가" in KoreanTokenizer(vocab_file).vocab
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\n"])
 def test_unreadable_files(tmp_path, content):
     path = tmp_path / "file"

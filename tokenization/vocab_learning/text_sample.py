@@ -50,20 +50,23 @@ def read_sample(
     with progress("reading the text", total, "B") as bar:
         for text in texts:
             sampled, damaged, number = counts["sampled_bytes"], counts["bytes_not_utf8"], 1
-            newest: dict[str, int] = {}  # a count of lines -> the last line in it
+            newest = newest_sampled = newest_damaged = 0  # line numbers: parts count once
             for line in text.read_lines():
                 line_number, number = number, number + line.endswith(b"\n")
                 counts["bytes"] += len(line)
-                _count_once("lines", line_number, newest, counts)
+                counts["lines"] += line_number != newest
+                newest = line_number
                 bar.update(len(line))
                 if total > most_bytes and rng.random() >= most_bytes / total:
                     continue
                 counts["sampled_bytes"] += len(line)
-                _count_once("sampled_lines", line_number, newest, counts)
+                counts["sampled_lines"] += line_number != newest_sampled
+                newest_sampled = line_number
                 before = counts["bytes_not_utf8"]
                 decoded = _decode(line, text.name, line_number, strict_utf8, counts)
                 if counts["bytes_not_utf8"] > before:
-                    _count_once("lines_not_utf8", line_number, newest, counts)
+                    counts["lines_not_utf8"] += line_number != newest_damaged
+                    newest_damaged = line_number
                 if decoded:
                     yield decoded
             sampled = counts["sampled_bytes"] - sampled
@@ -73,12 +76,6 @@ def read_sample(
                     f"{text.name}: the text must be UTF-8, or in an encoding that is recognized. "
                     f"Received: {damaged:,} of {sampled:,} bytes that are not"
                 )
-
-
-def _count_once(name: str, line: int, newest: dict[str, int], counts: Counter[str]) -> None:
-    """Counts a line unless an earlier part of it was counted."""
-    counts[name] += newest.get(name) != line
-    newest[name] = line
 
 
 def split_lines(file: BinaryIO) -> Iterator[bytes]:
