@@ -217,10 +217,9 @@ def number_of_chief(strategy: tf.distribute.Strategy, number: float) -> float:
     """Returns the chief's number in every worker; all must call it."""
     if worker_count(strategy) == 1:
         return number
-    # As bits, so that every call gathers the same shape, for which one function is traced.
-    bits = int(np.float64(number).view(np.int64))
-    rows = _gather(strategy, [worker_index(strategy), bits])  # [W, 2]
-    return float(rows[rows[:, 0] == 0, 1].view(np.float64)[0])
+    # As bits, to which the others add 0, in a shape for which `barrier` has a function traced.
+    bits = int(np.float64(number).view(np.int64)) if is_chief(strategy) else 0
+    return float(_gather(strategy, [bits]).sum().view(np.float64))
 
 
 def barrier(strategy: tf.distribute.Strategy) -> None:
