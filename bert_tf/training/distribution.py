@@ -4,7 +4,7 @@ Workers notice that one of them died at the next all-reduce, or after ten second
 heartbeats. They may be restarted in any order. A worker that ends early looks dead to the others,
 so programs end with a `barrier`.
 
-Shapes: W workers, N bytes of the longest text.
+Shapes: W workers, N bytes of the longest text, padded.
 """
 
 import contextlib
@@ -25,6 +25,9 @@ from bert_tf.training.cluster import JOBS, read_cluster
 # In TensorFlow's error if the first collective operation finds that workers have other numbers or
 # kinds of devices.
 _OTHER_DEVICES = "is joining a group with"
+
+# Texts are gathered in multiples of this size, so that those of similar lengths share a function.
+TEXT_BLOCK = 1024
 
 # The maximum number of characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
@@ -237,7 +240,8 @@ def gather_texts(strategy: tf.distribute.Strategy, text: str) -> list[str]:
     if not max(lengths):  # gathering empty arrays would end the process
         return [""] * len(lengths)
     # All-gather needs equal shapes, so shorter texts are padded.
-    rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
+    size = -(-max(lengths) // TEXT_BLOCK) * TEXT_BLOCK
+    rows = _gather(strategy, [*data, *[0] * (size - len(data))])  # [W, N]
     return [
         bytes(row[:length].tolist()).decode() for row, length in zip(rows, lengths, strict=True)
     ]
