@@ -127,13 +127,10 @@ def load_records(
         job.teacher.check_length(longest)
         job.teacher.check_types(token_types(files, records.record_format))
         records = dataclasses.replace(records, model_config=job.teacher.limited(config))
-    session.check_agreement(
-        {
-            "records": records.examples,
-            "record files": sizes_of(files),
-            "files of --eval_input_file": sizes_of(job.eval_files.paths),
-        }
-    )
+    agreed = {"records": records.examples, "record files": sizes_of(files)}
+    if flags.eval_input_file:
+        agreed["files of --eval_input_file"] = sizes_of(job.eval_files.paths)
+    session.check_agreement(agreed)
     return records, held_out
 
 

@@ -4,7 +4,7 @@ Workers notice that one of them died at the next all-reduce, or after ten second
 heartbeats. They may be restarted in any order. A worker that ends early looks dead to the others,
 so programs end with a `barrier`.
 
-Shapes: W workers, N bytes of the longest text.
+Shapes: W workers, N bytes of the longest text, padded.
 """
 
 import contextlib
@@ -25,6 +25,9 @@ from bert_tf.training.cluster import JOBS, read_cluster
 # In TensorFlow's error if the first collective operation finds that workers have other numbers or
 # kinds of devices.
 _OTHER_DEVICES = "is joining a group with"
+
+# Texts are gathered in multiples of this size, so that those of similar lengths share a function.
+TEXT_BLOCK = 1024
 
 # The maximum number of characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
@@ -217,10 +220,9 @@ def number_of_chief(strategy: tf.distribute.Strategy, number: float) -> float:
     """Returns the chief's number in every worker; all must call it."""
     if worker_count(strategy) == 1:
         return number
-    # As bits, so that every call gathers the same shape, for which one function is traced.
-    bits = int(np.float64(number).view(np.int64))
-    rows = _gather(strategy, [worker_index(strategy), bits])  # [W, 2]
-    return float(rows[rows[:, 0] == 0, 1].view(np.float64)[0])
+    # As bits, to which the others add 0, in a shape for which `barrier` has a function traced.
+    bits = int(np.float64(number).view(np.int64)) if is_chief(strategy) else 0
+    return float(_gather(strategy, [bits]).sum().view(np.float64))
 
 
 def barrier(strategy: tf.distribute.Strategy) -> None:
@@ -238,7 +240,8 @@ def gather_texts(strategy: tf.distribute.Strategy, text: str) -> list[str]:
     if not max(lengths):  # gathering empty arrays would end the process
         return [""] * len(lengths)
     # All-gather needs equal shapes, so shorter texts are padded.
-    rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
+    size = -(-max(lengths) // TEXT_BLOCK) * TEXT_BLOCK
+    rows = _gather(strategy, [*data, *[0] * (size - len(data))])  # [W, N]
     return [
         bytes(row[:length].tolist()).decode() for row, length in zip(rows, lengths, strict=True)
     ]

@@ -97,7 +97,8 @@ def _as_data_set(given, saved):
     unnamed = re.fullmatch(UNNAMED, saved["labels"] or "") and len(classes) == len(dataset.labels)
     if (saved["task_type"] or "single_label") != kind or not (unnamed or classes == dataset.labels):
         return saved
-    own = dict.fromkeys(names_of(given, "of_own_files"))
+    # Those that flags give are compared with the model's, then refused for a built-in data set.
+    own = dict.fromkeys(n for n in names_of(given, "of_own_files") if not getattr(given, n))
     return {**saved, **own, "task_name": given.task_name}
 
 

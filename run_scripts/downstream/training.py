@@ -331,7 +331,7 @@ class FineTuning:
         has_head = not head or any(name in weights.shapes for name in head)
         if has_head or not found or any(name not in encoder for name in found):
             return  # what does not fit is described when the weights are loaded
-        trained = flags.init_checkpoint and trained_checkpoint(flags.output_dir)
+        trained = flags.named_weights and trained_checkpoint(flags.output_dir)
         hint = f" (without --init_checkpoint, {trained} is used)" if trained else ""
         raise InputError(
             f"without --do_train the weights must be fine-tuned, with the task's head{hint}. "

@@ -290,6 +290,7 @@ def test_an_encoder_without_a_name(tmp_path):
     stored = {name.removeprefix("bert/"): value for name, value in arrays.items()}
     stored |= {f"{name}/adam_m": value for name, value in stored.items()}
     heads = {"output_weights": np.zeros((2, H), np.float32), "global_step": np.int64(5)}
+    heads["skipped_steps"] = np.int64(0)  # of a training here
     path = str(tmp_path / "model.ckpt-5")
     write_arrays(path, {**stored, **heads})
     with pytest.warns(UserWarning, match="begin with '' there, which is read as 'bert/'"):

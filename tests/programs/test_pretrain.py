@@ -361,17 +361,23 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
         assert all(word in line for word in words), line
 
 
-def test_workers_compare_the_held_out_files_too(job):
+@pytest.mark.parametrize(
+    "flag, names",
+    (
+        ("eval_input_file", {"files of --eval_input_file"}),
+        ("input_file", {"records", "record files"}),  # no message names a flag that is not given
+    ),
+)
+def test_workers_compare_the_files(job, flag, names):
     """Where the machines share no folder, one path may name other files on each."""
     held_out, compared = job.make_held_out(), []
     session = SimpleNamespace(check_agreement=compared.append)
     for _ in range(2):
-        flags = parse(PretrainFlags, job.argv(eval_input_file=held_out))
+        flags = parse(PretrainFlags, job.argv(**{flag: held_out}))
         load_records(make_job(flags), session)
         shutil.copy(job.files[0], held_out)
     one, other = compared
-    (name,) = (name for name in one if one[name] != other[name])
-    assert name == "files of --eval_input_file"
+    assert {name for name in one if one[name] != other[name]} == names
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -118,6 +118,10 @@ def test_the_data_set_of_the_same_classes(classes, fits, tmp_path):
             continue
         values = filled(tmp_path, "own", ClassifierFlags, task="classification", **flags)
         assert read_data(values) is DATASETS[name] and values.max_seq_length == 16
+        if classes["labels"] == "0,1":
+            given = filled(tmp_path, "own", ClassifierFlags, "classification", **flags, **classes)
+            with pytest.raises(InputError, match="--labels is for --task_name=csv, tsv and jsonl"):
+                read_data(given)
         with pytest.raises(InputError, match="was trained with"):
             filled(tmp_path, "own", ClassifierFlags, task="classification", do_train=True, **flags)
 

@@ -11,8 +11,9 @@ from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
+from tests.support.models.model_folders import write_folder
 from tests.support.paths import ROOT
-from tests.support.programs import NO_DROPOUT, one_line, results
+from tests.support.programs import NO_DROPOUT, one_line, results, spoken_lines
 from tests.support.task_data import (
     NUMBERS,
     WORDS,
@@ -88,6 +89,18 @@ def test_learns_and_answers_again(kind, version_2, tmp_path, capsys):
 def test_learns_squad_1(trained, capsys):
     check_results(trained, False)
     check_again(trained, capsys)
+
+
+def test_weights_without_a_head_in_the_output_folder(tmp_path, capsys):
+    """They are what is read, with --init_checkpoint too, so to leave it out would not help."""
+    write_folder(tmp_path / "output")
+    write_questions(tmp_path / "dev.json", number_questions(2, 2))
+    weights = f"{tmp_path}/output/model.ckpt-3"
+    flags = [f"--model_dir={tmp_path}/output", f"--init_checkpoint={weights}"]
+    flags += ["--max_seq_length=24", "--max_query_length=5", "--doc_stride=8"]
+    assert run(tmp_path, *flags, f"--predict_file={tmp_path}/dev.json", "--do_predict") == 1
+    line = spoken_lines(capsys.readouterr().err)[-1]
+    assert f"with the task's head. Received: {weights} without cls/squad/output_weights" in line
 
 
 def check_results(folder, version_2):
