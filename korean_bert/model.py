@@ -14,11 +14,10 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
-from finetuning.features.extraction import extract, pooled_layers
+from finetuning.features.extraction import extract
 from finetuning.heads import POOLINGS
 from finetuning.inputs import SHORTEST, Pair, encode_pairs
 from finetuning.results import Prediction
-from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import longest_row
 from finetuning.similarity.lexical import known_tokens
 from finetuning.similarity.ranking import unit_vectors
@@ -31,7 +30,6 @@ from korean_bert.arguments import (
     is_whole,
     shown,
 )
-from korean_bert.changed_weights import WeightWatch
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked, with_ends
@@ -46,6 +44,7 @@ from korean_bert.search import (
     nearest_texts,
     texts_by_words,
 )
+from korean_bert.vector_graphs import VectorGraphs, same_objects
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
@@ -57,10 +56,6 @@ BATCH_SIZE = 32
 
 # The most tokens of a guess: trying words of n tokens takes n passes, and few words are longer.
 MOST_PIECES = 10
-
-# The maximum number of graphs that `embed` keeps, one for each choice of pooling and layers: making
-# one takes seconds. The first as many may hold a copy of the weights.
-MOST_GRAPHS = 4
 
 
 class Model:
@@ -79,16 +74,12 @@ class Model:
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
-        # (layers, pooling) -> the graph that computes them, most recently used last
-        self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
-        self._made_graphs = 0
+        self._vectors = VectorGraphs(self.encoder)
         self._has_warned = False  # about a text longer than in training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
-        self._weights: list[Any] = []  # of the layers that the three were made with
-        self._watch: WeightWatch | None = None  # of the encoder's
-        self._are_fixed = True  # whether they have not changed yet: they are constants of graphs
+        self._weights: list[Any] = []  # of the layers that these two were made with
         self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
@@ -175,8 +166,11 @@ class Model:
         rows = encode_pairs(self.tokenizer, pairs, max_length or self.max_length)
         self._warn_once(max((len(row.ids) for row in rows), default=0), "the longest text")
         pad_id = self.tokenizer.pad_id or 0
-        options = {"compute": self._graph(chosen, pooling, pad_id)}
-        vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
+        with self._lock:
+            compute = self._vectors.get(chosen, pooling, pad_id)
+        vectors = [
+            *extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, compute=compute)
+        ]
         shape = len(rows), len(chosen), self.loaded.config.hidden_size
         found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
         last = [layer in (-1, self.num_layers) for layer in chosen]
@@ -271,35 +265,11 @@ class Model:
         """The sizes to which trained vectors may be cut."""
         return getattr(self.loaded.model, "sizes", ())
 
-    def _graph(self, layers, pooling, pad_id):
-        """Returns the function that pools layers of a batch; keeps the most recently used ones."""
-        key = layers, pooling
-        with self._lock:
-            self._drop_outdated()
-            if self._are_fixed:
-                self._watch = self._watch or WeightWatch(self.encoder.weights)
-                if self._watch.has_changed():
-                    self._graphs.clear()
-                    self._are_fixed = False
-            graph = self._graphs.pop(key, None)
-            if graph is None:
-                compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
-                # TensorFlow keeps the memory of graphs that are dropped, with their constants.
-                are_fixed = self._are_fixed and self._made_graphs < MOST_GRAPHS
-                graph = ServedModel(self.encoder, compute, pad_id, are_fixed=are_fixed).run
-                graph.get_concrete_function()  # traced once, by the first thread that needs it
-                self._made_graphs += 1
-            self._graphs[key] = graph
-            while len(self._graphs) > MOST_GRAPHS:
-                del self._graphs[next(iter(self._graphs))]
-        return graph
-
     def _drop_outdated(self):
-        """Drops what was made with other layers: some were replaced or got weights, as of LoRA."""
+        """Drops what was made with layers that were replaced or got weights since."""
         weights = self.loaded.model.weights
-        if [*map(id, weights)] != [*map(id, self._weights)]:
-            self._graphs.clear()
-            self._guesser = self._made_predictor = self._watch = None
+        if not same_objects(weights, self._weights):
+            self._guesser = self._made_predictor = None
             self._weights = weights
 
     def _check_max_length(self, max_length):

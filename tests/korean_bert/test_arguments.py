@@ -5,8 +5,7 @@ import pytest
 
 from bert_common.errors import InputError
 from korean_bert import guesses as guesses_module
-from korean_bert import load_model
-from korean_bert import model as model_module
+from korean_bert import load_model, vector_graphs
 from tests.support.models.model_folders import PIECES, write_folder
 from tests.support.models.served_models import write_strong_folder
 from tests.support.refusals import refused
@@ -145,20 +144,20 @@ def test_what_load_model_takes(value):
 def test_two_poolings_by_turns_make_two_graphs(model, monkeypatch):
     made = []
 
-    class Counted(model_module.ServedModel):
+    class Counted(vector_graphs.ServedModel):
         def __init__(self, *arguments, **options):
             made.append(arguments)
             super().__init__(*arguments, **options)
 
-    monkeypatch.setattr(model_module, "ServedModel", Counted)
-    model._graphs.clear()
+    monkeypatch.setattr(vector_graphs, "ServedModel", Counted)
+    model._vectors._graphs.clear()
     for _ in range(3):
         for pooling in ("mean", "max"):
             model.embed("나는", pooling=pooling)
     assert len(made) == 2
     for layer in range(3):
         model.embed("나는", layers=[layer, 0])
-    assert len(model._graphs) == model_module.MOST_GRAPHS
+    assert len(model._vectors._graphs) == vector_graphs.MOST_GRAPHS
 
 
 def write_words(folder, words):

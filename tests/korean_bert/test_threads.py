@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from korean_bert import load_model
+from korean_bert import load_model, vector_graphs
 from korean_bert import model as model_module
 from tests.support.models.model_folders import write_folder
 from tests.support.models.served_models import write_strong_folder
@@ -46,7 +46,7 @@ def paused():
         return of_step
 
     def of_call(frame, event, argument):
-        if frame.f_code.co_filename != model_module.__file__:
+        if frame.f_code.co_filename not in (model_module.__file__, vector_graphs.__file__):
             return None
         frame.f_trace_opcodes = True
         return of_step
@@ -60,11 +60,11 @@ def paused():
 @pytest.mark.slow
 def test_two_poolings_at_once(tmp_path, paused, monkeypatch):
     choices = [(pooling, layer) for pooling in ("mean", "cls") for layer in (1, 2)]
-    made, plain = [], model_module.ServedModel
+    made, plain = [], vector_graphs.ServedModel
 
-    def make(*arguments):
+    def make(*arguments, **options):
         """Lets the other threads come as far as this, unless they may not."""
-        graph, end = plain(*arguments), time.monotonic() + 0.3
+        graph, end = plain(*arguments, **options), time.monotonic() + 0.3
         made.append(graph)
         while len(made) < 3 and time.monotonic() < end:
             time.sleep(1e-3)
@@ -72,9 +72,9 @@ def test_two_poolings_at_once(tmp_path, paused, monkeypatch):
 
     model = load(tmp_path)
     wanted = {choice: model.embed(TEXT, *choice) for choice in choices}
-    monkeypatch.setattr(model_module, "ServedModel", make)
+    monkeypatch.setattr(vector_graphs, "ServedModel", make)
     for _ in range(2):
-        model._graphs.clear()
+        model._vectors._graphs.clear()
         made.clear()
         found = at_once([lambda choice=choice: model.embed(TEXT, *choice) for choice in choices])
         for choice, vector in zip(choices, found, strict=True):
@@ -85,14 +85,14 @@ def test_what_all_need_is_made_once(tmp_path, paused, monkeypatch):
     model, made = load(tmp_path), []
 
     def counted(slow):
-        def make(*arguments):
+        def make(*arguments, **options):
             made.append(slow)
-            return slow(*arguments)
+            return slow(*arguments, **options)
 
         return make
 
-    for name in ("ServedModel", "MaskGuesser"):
-        monkeypatch.setattr(model_module, name, counted(getattr(model_module, name)))
+    for module, name in (vector_graphs, "ServedModel"), (model_module, "MaskGuesser"):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
     at_once([lambda: model.embed(TEXT)] * 6)
     at_once([lambda: model.fill_mask("나는 [MASK] 갔다", max_pieces=1)] * 6)
     assert len(made) == 2

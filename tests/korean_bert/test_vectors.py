@@ -16,7 +16,8 @@ from bert_common.errors import InputError
 from finetuning.features import extraction as features
 from finetuning.inputs import encode_pairs
 from korean_bert import load_model
-from korean_bert.model import MOST_GRAPHS, as_pairs
+from korean_bert.model import as_pairs
+from korean_bert.vector_graphs import MOST_GRAPHS
 from run_scripts import extract_features
 from tests.support import oracle
 from tests.support.models.model_folders import write_folder, write_model
@@ -160,7 +161,7 @@ def test_a_training_between_calls_makes_one_other_graph(tmp_path):
     for _ in range(4):
         found = model.embed(text)
         np.testing.assert_allclose(found, model.hidden_states(text).vectors[-1].mean(0), atol=1e-5)
-        graphs += model._graphs.values()
+        graphs += model._vectors._graphs.values()
         train(model.encoder)
     assert len(set(map(id, graphs))) == 2
 
@@ -192,7 +193,7 @@ def test_few_graphs_hold_a_copy_of_the_weights(tmp_path):
     model, graphs = load_model(tmp_path), {}
     for pooling, layer in itertools.product(POOLED, range(model.num_layers + 1)):
         model.embed(TEXTS[0], pooling, layer)
-        graphs.update({id(graph): graph for graph in model._graphs.values()})
+        graphs.update({id(graph): graph for graph in model._vectors._graphs.values()})
     copies = [not graph.get_concrete_function().captured_inputs for graph in graphs.values()]
     assert len(copies) > MOST_GRAPHS and sum(copies) == MOST_GRAPHS
 
