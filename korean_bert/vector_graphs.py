@@ -84,5 +84,5 @@ class WeightWatch:
 
 
 def same_objects(weights: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Returns False if layers were replaced or got weights, as those of LoRA."""
+    """Returns False if layers were replaced or got weights, as with LoRA."""
     return [*map(id, weights)] == [*map(id, others)]

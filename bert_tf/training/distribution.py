@@ -26,7 +26,7 @@ from bert_tf.training.cluster import JOBS, read_cluster
 # kinds of devices.
 _OTHER_DEVICES = "is joining a group with"
 
-# Texts are gathered in multiples of this size, so that those of similar lengths share a function.
+# Texts are gathered in multiples of this size, so that texts of similar lengths share a function.
 TEXT_BLOCK = 1024
 
 # The maximum number of characters of a setting's value that an error shows.
