@@ -142,6 +142,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
+        # How many of the `iterations` changed no weight, as loss or gradient was not finite.
+        self.skipped = self.add_variable((), dtype="int", name="skipped")
         slots = self.slots.values()
         # One list per slot, with one entry per variable.
         self._slot_variables = self.add_optimizer_variables(
@@ -179,7 +181,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
             slots: the values of the weight's slots, in the order of the table.
             gradient: the weight's clipped gradient.
             decayed: whether weight decay applies to the weight.
-            step: the number of previous updates, including skipped ones; a scalar.
+            step: the number of previous updates, without skipped ones; a scalar.
 
         Returns:
             The new weight, and a tuple of the new slots.

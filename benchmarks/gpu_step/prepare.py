@@ -208,7 +208,7 @@ def _finish(arguments, job, session, records):
     for name, variable in _variables(state).items():
         if name in arrays:  # a weight without a gradient has no slots there
             variable.assign(arrays[name])
-    state.skipped += int(arrays.get("curves/skipped", np.zeros(0)).sum())
+    state.optimizer.skipped.assign_add(int(arrays.get("curves/skipped", np.zeros(0)).sum()))
     state.optimizer.iterations.assign(step)
     state.step = step
     os.makedirs(job.flags.output_dir, exist_ok=True)

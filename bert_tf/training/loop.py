@@ -103,7 +103,7 @@ def train(
             batch_size=config.train_batch_size,
             summary_steps=config.save_summary_steps,
             writes=chief,
-            skipped_before=state.skipped,
+            skipped_before=int(state.optimizer.skipped.numpy()),
             weight_norm=weight_norm_function(state.model),
             time_budget=state.time_budget,
         ) as reporter,

@@ -58,14 +58,14 @@ class TrainingState:
     time_budget: TimeBudget | None = None
     token_dropping: TokenDropping | None = None
     step: int = 0  # the number of updates, including skipped ones
-    skipped: int = 0  # how many updates were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
     # None before training and in checkpoints of Google's code.
     order: DataOrder | None = None
 
     def counters(self) -> dict[str, Any]:
         """Returns numbers and arrays by names of `COUNTERS`."""
-        counters: dict[str, Any] = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
+        skipped = self.optimizer.skipped.numpy()
+        counters: dict[str, Any] = {"skipped_steps": skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
         if self.loss_scale is not None:
@@ -144,7 +144,7 @@ class TrainingState:
     def set(self, step: int, counters: Mapping[str, Any]) -> None:
         """Sets the step and those values of `counters()` that a checkpoint holds."""
         self.step = step
-        self.skipped = int(counters.get("skipped_steps", 0))
+        self.optimizer.skipped.assign(counters.get("skipped_steps", 0))
         self.evaluated = int(counters.get("evaluated_step", step))
         if "data_order" in counters:
             # Checkpoints of release 0.1.0 have an eighth number, the kind of order; one is left.

@@ -32,7 +32,7 @@ class Update:
     ) -> None:
         self.weights = weights
         self.optimizer = optimizer
-        self.loss_scale = loss_scale
+        self.scales = [loss_scale.scale, loss_scale.good_steps] if loss_scale else []
         self.token_dropping = token_dropping
         self.dtype = weights[0].dtype
         self.compiled = graph(self._on_device, jit_compile=xla)
@@ -40,8 +40,7 @@ class Update:
     @property
     def counts(self) -> list[Any]:
         """The variables that a skipped update changes too."""
-        scale = self.loss_scale
-        return [self.optimizer.iterations, *((scale.scale, scale.good_steps) if scale else ())]
+        return [self.optimizer.iterations, self.optimizer.skipped, *self.scales]
 
     def __call__(
         self,
@@ -67,12 +66,12 @@ class Update:
 
     def _on_devices(self, trained, strategy, *values):
         variables = [self.weights[i] for i in trained]
-        loss_scale = self.loss_scale
         state = {
             "weights": [v.value for v in variables],
             "slots": [[v.value for v in self.optimizer.slot_variables(w)] for w in variables],
             "iterations": self.optimizer.iterations.value,
-            "loss_scale": [loss_scale.scale, loss_scale.good_steps] if loss_scale else [],
+            "skipped": [self.optimizer.skipped.value],
+            "loss_scale": self.scales,
             "token_losses": [self.token_dropping.losses] if self.token_dropping else [],
         }
         metrics = []
@@ -101,8 +100,8 @@ class Update:
         Args:
             trained: as for `__call__`.
             state: "weights", W tensors; "slots", a list per weight; "iterations", the number of
-                updates; "loss_scale", the two values of a `LossScale`, or empty; "token_losses",
-                the average of a `TokenDropping`, or empty.
+                updates; "skipped", how many were skipped, "loss_scale", the two values of a
+                `LossScale`, "token_losses", the average of a `TokenDropping`; each may be empty.
             values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:
@@ -110,6 +109,7 @@ class Update:
         """
         sums, denominators, gradients, rate = values
         loss_scale, iterations = state["loss_scale"], state["iterations"]
+        counted = iterations - sum(state["skipped"])  # what the moments hold
         scale = tf.convert_to_tensor(loss_scale[0] if loss_scale else 1.0, self.dtype)
         loss = total_loss(sums, denominators)
         gradients = [tf.cast(gradient, self.dtype) for gradient in gradients]
@@ -121,7 +121,7 @@ class Update:
         for i, weight, slots, gradient in rows:
             decayed = self.optimizer.is_decayed(self.weights[i])
             new_weight, news = self.optimizer.updated(
-                weight, tuple(slots), gradient * factor, rate, decayed, iterations
+                weight, tuple(slots), gradient * factor, rate, decayed, counted
             )
             new_weights.append(tf.where(finite, new_weight, weight))
             new_slots.append([tf.where(finite, *pair) for pair in zip(news, slots, strict=True)])
@@ -130,6 +130,7 @@ class Update:
             "slots": new_slots,
             # A skipped step counts, because its batch and learning rate are used up.
             "iterations": iterations + 1,
+            "skipped": [count + tf.cast(~finite, count.dtype) for count in state["skipped"]],
             "loss_scale": updated_scale(finite, *loss_scale) if loss_scale else (),
             "token_losses": [
                 tf.where(finite, TokenDropping.updated(average, sums[SUMS]), average)

@@ -71,7 +71,8 @@ def test_a_run_of_googles_code_continues_after_its_steps():
 
 def test_a_checkpoint_of_release_0_1_0_continues():
     """It holds one number more."""
-    state = TrainingState(None, types.SimpleNamespace(iterations=tf.Variable(0)))
+    counts = {name: tf.Variable(0) for name in ("iterations", "skipped")}
+    state = TrainingState(None, types.SimpleNamespace(**counts))
     state.set(7, {"data_order": np.array([3, 24, *SETTINGS, 1])})
     assert state.order == DataOrder(3, 24, *SETTINGS)
 

@@ -7,7 +7,16 @@ import tensorflow as tf
 
 from bert_tf.optimization import OPTIMIZERS, AdamWeightDecay
 from tests.support.paths import TEST_DATA
-from tests.support.tiny_models import ONE_LAYER, random_batch, step_of, tiny_model
+from tests.support.tiny_models import (
+    ONE_LAYER,
+    assert_close,
+    first_state,
+    random_batch,
+    split_batch,
+    step_of,
+    strategy_of,
+    tiny_model,
+)
 
 RATE, UPDATES = 1e-2, 20
 
@@ -63,6 +72,28 @@ def test_the_step_counts_updates(float64, xla):
         mean, square = first / (1 - 0.9**number), second / (1 - 0.999**number)
         update = mean / (np.sqrt(square) + 1e-6) + 0.01 * before
         np.testing.assert_allclose(kernel.numpy(), before - RATE * update, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "devices, xla", ((2, False), pytest.param(1, True, marks=pytest.mark.slow))
+)
+def test_a_skipped_update_is_none(float64, devices, xla):
+    """The moments hold none of it; PyTorch counts no update either that its GradScaler skips."""
+    batches, states = [random_batch(number) for number in range(3)], []
+    broken = {**batches[0], "masked_lm_weights": batches[0]["masked_lm_weights"] * np.nan}
+    for given in ([broken, *batches, broken, broken, *batches], [*batches, *batches]):
+        keras.utils.set_random_seed(3)
+        strategy = strategy_of(devices)
+        with strategy.scope():
+            optimizer = AdamWeightDecay(RATE, bias_correction=True)
+            model = tiny_model(**ONE_LAYER)
+            optimizer.build(model.trainable_variables)
+        step = step_of(model, optimizer, strategy, xla_update=xla)
+        skipped = sum(float(step(split_batch(batch, strategy))["skipped"]) for batch in given)
+        assert skipped == optimizer.skipped.numpy() == len(given) - 6
+        assert optimizer.iterations.numpy() == len(given)
+        states.append(first_state(step))
+    assert_close(*states, 1e-9, floor=1e-4)
 
 
 def test_it_is_part_of_the_configuration():

@@ -45,16 +45,12 @@ class SkippedSteps:
         overflows even at the minimum loss scale.
         """
         skipped = metrics["skipped"].numpy()
-        if not skipped.any():
-            self.skipped_in_a_row = 0
-            return
         names = ("loss", "gradient_norm", "learning_rate", "loss_scale")
         columns = {name: metrics[name].numpy() for name in names if name in metrics}
         for i, was_skipped in enumerate(skipped):
             if not was_skipped:
                 self.skipped_in_a_row = 0
                 continue
-            self.state.skipped += 1
             row = {name: float(column[i]) for name, column in columns.items()}
             step = self.state.step - len(skipped) + 1 + i
             if "loss_scale" in row and math.isfinite(row["loss"]):
