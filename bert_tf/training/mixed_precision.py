@@ -28,7 +28,7 @@ SLOW_AVX512_VENDOR = "GenuineIntel"
 # the gradient overflows, as float16 holds no number above 65,504.
 INITIAL_SCALE = 2.0**15
 
-# Finite updates until the scale is doubled, as in the paper and other libraries.
+# Updates without an overflow until the scale is doubled, as in the paper and other libraries.
 GROWTH_INTERVAL = 2000
 
 # If the gradient still overflows at this scale, it is broken, not just too large for float16.
@@ -101,12 +101,12 @@ class LossScale:
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
 
-def updated_scale(finite: tf.Tensor, scale: Any, good_steps: Any) -> tuple[tf.Tensor, ...]:
+def updated_scale(overflows: tf.Tensor, scale: Any, good_steps: Any) -> tuple[tf.Tensor, ...]:
     """Computes the new scale and count of a `LossScale` after a step.
 
-    `finite`: whether the step's gradient, reduced over all replicas, is finite.
+    `overflows`: whether the gradient, reduced over all replicas, is not finite but the loss is.
     """
-    good_steps = tf.where(finite, good_steps + 1, 0)
+    good_steps = tf.where(overflows, 0, good_steps + 1)
     grows = good_steps >= GROWTH_INTERVAL
-    factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+    factor = tf.where(overflows, 0.5, tf.where(grows, 2.0, 1.0))
     return scale * factor, tf.where(grows, 0, good_steps)

@@ -98,8 +98,7 @@ class TrainingState:
 
     def is_finished(self, num_train_steps: int) -> bool:
         """Returns True if all updates are done or the time is over."""
-        in_time = self.time_budget is None or not self.time_budget.is_over
-        return self.step >= num_train_steps or not in_time
+        return self.step >= num_train_steps or bool(self.time_budget and self.time_budget.is_over)
 
     def has_nothing_left(self, num_train_steps: int, evaluates: bool) -> bool:
         """Returns True if training and the last evaluation, which signals may prevent, are done."""

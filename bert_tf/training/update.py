@@ -115,6 +115,7 @@ class Update:
         gradients = [tf.cast(gradient, self.dtype) for gradient in gradients]
         norm = tf.linalg.global_norm(gradients) / scale
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        overflows = tf.math.is_finite(loss) & ~finite  # else no scale would mend it
         factor = clip_factor(norm) / scale
         new_weights, new_slots = [], []
         rows = zip(trained, state["weights"], state["slots"], gradients, strict=True)
@@ -131,7 +132,7 @@ class Update:
             # A skipped step counts, because its batch and learning rate are used up.
             "iterations": iterations + 1,
             "skipped": [count + tf.cast(~finite, count.dtype) for count in state["skipped"]],
-            "loss_scale": updated_scale(finite, *loss_scale) if loss_scale else (),
+            "loss_scale": updated_scale(overflows, *loss_scale) if loss_scale else (),
             "token_losses": [
                 tf.where(finite, TokenDropping.updated(average, sums[SUMS]), average)
                 for average in state["token_losses"]

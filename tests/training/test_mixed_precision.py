@@ -152,6 +152,12 @@ def test_overflow_halves_the_scale_and_skips(devices, xla):
     scale.scale.assign(INITIAL_SCALE)
     metrics = {name: float(value) for name, value in step(batch).items()}
     assert metrics["skipped"] == 0 and np.isfinite(metrics["gradient_norm"])
+    # A record whose loss is not finite, in every pass, would halve it until all gradients were 0.
+    broken = random_batch(0)
+    broken["masked_lm_weights"][-1, 0] = np.nan
+    metrics = {name: float(value) for name, value in step(split_batch(broken, strategy)).items()}
+    assert metrics["skipped"] == 1 and np.isnan(metrics["loss"])
+    assert scale.scale.numpy() == INITIAL_SCALE
 
 
 def test_scale_doubles_after_good_steps(monkeypatch):
@@ -159,7 +165,7 @@ def test_scale_doubles_after_good_steps(monkeypatch):
     scale, good_steps = tf.constant(INITIAL_SCALE), tf.constant(0)
     seen = []
     for finite in (True, True, True, True, True, False, True, True, True):
-        scale, good_steps = updated_scale(tf.constant(finite), scale, good_steps)
+        scale, good_steps = updated_scale(tf.constant(not finite), scale, good_steps)
         seen.append((scale.numpy() / INITIAL_SCALE, int(good_steps)))
     # The overflow is in the middle of a series, which begins anew.
     assert seen == [
