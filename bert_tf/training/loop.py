@@ -88,7 +88,6 @@ def train(
         OSError: a file cannot be written completely.
     """
     chief, alone = is_chief(strategy), worker_count(strategy) == 1
-    own = state.model.objective
     with (
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),
@@ -97,7 +96,7 @@ def train(
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
-            teacher.objective(own) if teacher else own,
+            teacher.objective(state.model.objective) if teacher else state.model.objective,
             state.step,
             num_train_steps=config.num_train_steps,
             batch_size=config.train_batch_size,
@@ -168,15 +167,14 @@ class _Training:
         """Trains and returns the result of `train`; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        budget, spent = state.time_budget, 0.0
+        budget = state.time_budget
         local_seconds = seconds = 0.0  # per step, in this worker and as the mean over all workers
         while not self.is_over():
             unsaved = self.background.failed
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
-            if budget is not None:
-                spent = budget.spent / budget.seconds
+            spent = budget.spent / budget.seconds if budget else 0.0
             metrics = run_steps(count, self.stop.requested, local_seconds, spent)
             state.step += count
             self.stop.nothing_to_save = False
@@ -240,6 +238,8 @@ class _Training:
         agreed = functools.partial(number_of_chief, self.strategy)
         self.best.save_if_better(self.state, results, agreed)
         self.state.evaluated = self.state.step
+        if budget := self.state.time_budget:  # the time may be over, or the rate much lower
+            budget.set_share(agreed(budget.spent / budget.seconds))
         self.reporter.restart_clock()
         self.evaluation_compiled, self.stop.nothing_to_save = True, False
 

@@ -8,6 +8,7 @@ import pytest
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.optimization import TIMED_WARMUP, TimedDecay
 from bert_tf.training import time_budget
+from bert_tf.training.evaluation import RecordsEvaluator
 from bert_tf.training.time_budget import TimeBudget
 from model_formats.model_folder import ModelFolder
 from run_scripts import pretrain
@@ -78,6 +79,22 @@ def test_a_run_ends_when_the_time_is_over(ticks, tmp_path, capsys, strategy):
     assert 120 <= arrays(job.output, longer)["spent_seconds"] < 130
     rates = dict(curves(job.output)["learning_rate"])
     assert 0.3e-3 < rates[last + 2] < 0.5e-3 and rates[longer] < 0.1e-3
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_no_update_follows_an_evaluation_that_takes_the_rest(ticks, tmp_path, monkeypatch):
+    """Nor is the model evaluated once more, at the same weights or at those of a late update."""
+    evaluate, made = RecordsEvaluator.run, []
+
+    def slowly(evaluator):
+        made.append([next(ticks) for _ in range(60)])
+        return evaluate(evaluator)
+
+    monkeypatch.setattr(RecordsEvaluator, "run", slowly)
+    job = PretrainingJob(tmp_path, **NO_DROPOUT, **ONE_LAYER)
+    flags = {"max_train_hours": 60 / 3600, "eval_input_file": job.files[0], "max_eval_steps": 1}
+    assert job.run(**flags, eval_every_steps=2) == 0
+    assert list_checkpoints(job.output) == [2] and len(made) == 1
 
 
 @pytest.mark.usefixtures("eagerly")
