@@ -113,20 +113,21 @@ def logit_bytes(config: EncoderConfig, batch: int, predictions: int) -> int:
 
 
 def inference_bytes(
-    config: EncoderConfig, batch: int, length: int, precision: str = "float32"
+    config: EncoderConfig, batch: int, length: int, precision: str, blockwise: bool = False
 ) -> float:
     """Estimates the memory of one device while it computes text vectors without gradients.
 
-    `batch` is the number of rows computed at once, `length` their number of tokens. Weights are
-    float32 in any precision.
+    `batch` is the number of rows computed at once, `length` their number of tokens; `blockwise` as
+    for `estimate_bytes`. Weights are float32 in any precision.
     """
     parts = count_parts(config)
     weights = WEIGHT_BYTES * (sum(parts.values()) - parts["heads"])
     element = 4 if precision == "float32" else 2
+    queries = min(BLOCK_QUERIES, length) if blockwise else length
     sizes = {  # bytes of an array per token
         "hidden": element * config.hidden_size,
         "intermediate": element * config.intermediate_size,
-        "scores": 4 * config.num_attention_heads * length,  # the softmax is in float32
+        "scores": 4 * config.num_attention_heads * queries,  # the softmax is in float32
     }
     attention, feed_forward = (
         sum(count * sizes[name] for name, count in used.items())
@@ -142,6 +143,7 @@ def teacher_bytes(
     predictions: int = 0,
     relations: int = 0,
     precision: str = "float32",
+    blockwise: bool = False,
 ) -> float:
     """Estimates a frozen teacher's memory on a training device (`bert_tf.distillation`).
 
@@ -149,7 +151,7 @@ def teacher_bytes(
     whose logits are computed, and `relations` the arrays [T, T] of each, one per relation head of
     every relation; both softmaxes and one gradient are kept. Weights are float32.
     """
-    network = inference_bytes(config, batch, length, precision) - RUNTIME_BYTES
+    network = inference_bytes(config, batch, length, precision, blockwise) - RUNTIME_BYTES
     head = WEIGHT_BYTES * count_parts(config)["heads"] if predictions else 0
     compared = 3 * 4 * batch * relations * length * length
     return network + head + logit_bytes(config, batch, predictions) + compared

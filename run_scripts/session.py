@@ -316,7 +316,7 @@ class Session:
             self.print(dropping_line(job.config, workload))
         if job.teacher:
             predictions = workload.predictions if workload.predicts_words else 0
-            of_teacher = rows, workload.length, predictions, self.precision
+            of_teacher = rows, workload.length, predictions, self.precision, blockwise
             options["beside"] = job.teacher.bytes_beside(*of_teacher)
         self.print(workload.memory_line(job.config, *sizes, **options))
         if blockwise:

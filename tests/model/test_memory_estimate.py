@@ -17,6 +17,7 @@ from bert_tf.memory_estimate import (
     count_weights,
     estimate_bytes,
     memory_line,
+    teacher_bytes,
 )
 from tests.support.tiny_models import tiny_model
 
@@ -145,6 +146,15 @@ def test_estimates_of_long_rows(batch, length, gib):
     config = dataclasses.replace(BASE, num_hidden_layers=2, max_position_embeddings=length)
     sizes = (batch, length, math.ceil(0.15 * length))
     assert estimate_bytes(config, *sizes, blockwise=True) / GIB == pytest.approx(gib, rel=0.06)
+
+
+@pytest.mark.parametrize("blockwise, gib", ((True, 0.37), (False, 1.81)))
+def test_estimates_of_a_teacher_of_long_rows(blockwise, gib):
+    """A row of 4,096 tokens, the same widths; GiB that it added to a process on a CPU."""
+    config = BertConfig.from_preset("base", vocab_size=2000)
+    config = dataclasses.replace(config, num_hidden_layers=2, max_position_embeddings=4096)
+    estimate = teacher_bytes(config, 1, 4096, 20, blockwise=blockwise)
+    assert estimate / GIB == pytest.approx(gib, rel=0.25)
 
 
 def test_the_update_takes_most_of_a_small_batch():

@@ -230,6 +230,9 @@ def test_a_teacher_is_in_the_estimate(job, teacher):
     plain, relations = (teacher_bytes(config, 8, 128, relations=n) for n in (0, 12))
     assert relations - plain == 3 * 4 * 8 * 12 * 128 * 128
     assert one < RUNTIME_BYTES < estimate_bytes(config, 1, 128, 20)
+    given = GivenTeacher(ModelFolder(str(teacher)), 0.5, 1.0)
+    blocks, full = (given.bytes_beside(8, 2048, 20, "float32", blockwise) for blockwise in (1, 0))
+    assert blocks < full / 2
 
 
 @pytest.fixture(scope="module")
