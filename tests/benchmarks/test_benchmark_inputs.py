@@ -48,10 +48,6 @@ SOURCES = (
             "Received: 10",
         ),
         (
-            "vocabularies.morphemes --vocabs={tokenizer} --conllu={empty}",
-            "{empty} must hold a word with a letter or digit. Received: none",
-        ),
-        (
             "serving.similarity_training --text={empty} --data_dir={out} --pairs=7 --batch_size=8",
             "--pairs must be at least --batch_size. Received: --pairs=7, --batch_size=8",
         ),
