@@ -62,10 +62,6 @@ RUNS = {
         "--hidden=64 --batch=2 -- --num_train_epochs=1 --train_batch_size=200",
         r"\| all_masks \| 1 x 64 \|",
     ),
-    "quality.linear": Smoke(
-        "--task_name=nsmc --data_dir={tasks}/nsmc --features=words --output_dir={out}",
-        "test_accuracy = 1", needs=("sklearn",),
-    ),
     "vocabularies.bits": Smoke(
         "--held_out={train} --output_dir={out} --characters=40 --passages=50 "
         "--models=one:{model}/bert_config.json:{model}:{model}",
