@@ -18,18 +18,16 @@ import importlib.util
 import statistics
 
 from benchmarks.common import (
-    DROPOUT,
-    MODEL_FLAGS,
     cells,
     flag,
     launch,
     print_table,
     ratios,
-    read_config,
     some_of,
 )
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
+from benchmarks.speed.contender_steps.shared import DROPOUT, MODEL_FLAGS, read_config
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # name -> module
 SETTINGS = {

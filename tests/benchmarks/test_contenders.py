@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import common, contender
 from benchmarks.speed import contenders, training
+from model_formats.encoders import ENCODERS
 from tests.support.benchmark_programs import table
 from tests.support.tiny_models import SIZES
 
@@ -14,7 +15,7 @@ from tests.support.tiny_models import SIZES
 def tiny_task(model, precision):
     sizes = {**SIZES, "embedding_size": 16} if model == "albert" else SIZES
     return {
-        "model": model, "config": dataclasses.asdict(common.CONFIGS[model](**sizes)),
+        "model": model, "config": dataclasses.asdict(ENCODERS[model].config(**sizes)),
         "batch": 4, "length": 16, "predictions": 3, "precision": precision, "xla": "off",
     }  # fmt: skip
 
