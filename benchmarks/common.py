@@ -1,7 +1,6 @@
 """Provides the benchmarks' shared tools for command lines, rounds, tables and program runs."""
 
 import argparse
-import dataclasses
 import functools
 import importlib.metadata
 import os
@@ -12,17 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
-from albert_tf.config import AlbertConfig
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_tf.config import BertConfig
 
 ROOT = Path(__file__).parents[1]
-CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
-VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
-DROPOUT = 0.1  # of BERT, and of ALBERT version 1
 
 # Quiet and offline. Several processes share a GPU, so none may reserve all of its memory.
 ENVIRONMENT = {
@@ -33,17 +25,21 @@ ENVIRONMENT = {
 }
 
 
-def launch(main, doc, flags, rounds=None):
+def launch(main, doc, flags, rounds=None, passed_on=False):
     """Runs a benchmark from its command line, and ends the process.
 
     Args:
         main: a function of the parsed arguments that returns None or an exit status. An
             `InputError` or a file error is reported in one line.
         doc: the docstring of its file, which --help shows verbatim.
-        flags: name -> default value, or a type if it is required, or a `flag`.
+        flags: name -> default value, or a type if it is required, or a `flag` or a `position`.
         rounds: the default of --rounds; None for a benchmark without this flag.
+        passed_on: whether "flags" of the arguments are those after "--", for another program.
     """
-    arguments = parser_of(doc, flags, rounds).parse_args()
+    given = sys.argv[1:]
+    at = given.index("--") if passed_on and "--" in given else len(given)
+    arguments = parser_of(doc, flags, rounds).parse_args(given[:at])
+    arguments.flags = given[at + 1 :]
     os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
     try:
         status = main(arguments)
@@ -56,7 +52,8 @@ def launch(main, doc, flags, rounds=None):
 
 def parser_of(doc, flags, rounds=None):
     """Returns the parser of a command line; the arguments are as for `launch`."""
-    parser = argument_parser(doc)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=formatter)
     for name, value in flags.items():
         described = value if isinstance(value, dict) else flag(value)
         parser.add_argument(name if "nargs" in described else f"--{name}", **described)
@@ -84,19 +81,14 @@ def flag(default, help=None, **more):
     return {"default": default, "help": help, **more}
 
 
-# The flags after a `--`, which are passed to a training program.
-PASSED_ON = flag(None, "flags for the training, after --", nargs="*")
+def position(help=None, nargs=None, **more):
+    """Describes an argument without a name; the arguments are as for `add_argument`."""
+    return {"help": help, "nargs": nargs, **more}
 
 
 def some_of(default, choices):
     """Returns a `flag` for a comma-separated list of choices."""
     return flag(list(default), type=one_of(*choices))
-
-
-def argument_parser(description):
-    """Returns a parser whose --help shows the description verbatim."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=description, formatter_class=formatter)
 
 
 def one_of(*choices):
@@ -125,8 +117,11 @@ def positive(kind):
 
 
 def whole_numbers(text):
-    """Parses comma-separated integers, as an argparse type."""
-    return [int(number) for number in text.split(",")]
+    """Parses comma-separated integers above 0, as an argparse type."""
+    return [positive(int)(number) for number in text.split(",")]
+
+
+whole_numbers.__name__ = "list of integers above 0"
 
 
 def take_turns(runs, rounds):
@@ -279,44 +274,3 @@ def write_results(folder, results):
     with atomic_write(os.path.join(folder, "eval_results.txt")) as file:
         file.write(text.encode())
     print(text, end="")
-
-
-# The flags of model and precision.
-MODEL_FLAGS = {
-    "model": flag("bert", choices=CONFIGS),
-    "config": flag(None, "its JSON file; without it the base size"),
-    "precision": some_of(("float32", "bfloat16"), ("float32", "bfloat16")),
-}
-
-
-def read_config(model, path=None):
-    """Returns the configuration of a file, or of the base size, with `DROPOUT`."""
-    kind = CONFIGS[model]
-    if path:
-        config = kind.from_json_file(path)
-    else:
-        config = kind.from_preset("base", vocab_size=VOCAB_SIZES[model])
-    return with_dropout(config)
-
-
-def with_dropout(config):
-    """Returns a copy of a configuration with `DROPOUT`."""
-    return dataclasses.replace(
-        config, hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT
-    )
-
-
-def random_batch(config, batch, length, predictions):
-    """Returns full rows of random ids; a row's masked positions are distinct and ascending."""
-    rng = np.random.default_rng(0)
-    positions = np.argsort(rng.random((batch, length)), axis=1)[:, :predictions]
-    return {
-        "input_ids": rng.integers(1, config.vocab_size, (batch, length), np.int32),
-        "input_mask": np.ones((batch, length), np.int32),
-        "segment_ids": rng.integers(0, 2, (batch, length), np.int32),
-        "masked_lm_positions": np.sort(positions, axis=1).astype(np.int32),
-        "masked_lm_ids": rng.integers(1, config.vocab_size, (batch, predictions), np.int32),
-        "masked_lm_weights": np.ones((batch, predictions), np.float32),
-        "next_sentence_labels": rng.integers(0, 2, (batch, 1), np.int32),
-        "next_sentence_weights": np.ones(batch, np.float32),
-    }

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import unicodedata
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -48,27 +47,6 @@ def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
     if not path.is_file():
         raise InputError(f"file must exist. Received: {path}")
     return open_file(path)
-
-
-def boundaries(word: str, pieces: list[str]) -> list[int] | None:
-    """Returns the ascending positions at which the pieces of a word meet.
-
-    Pieces have no prefixes or markers. Boundaries inside a character (between jamo or bytes) are
-    left out. Returns None if the pieces do not spell the word, for example with an unknown piece.
-    """
-    decomposed = unicodedata.normalize("NFD", word)
-    if unicodedata.normalize("NFD", "".join(pieces)) != decomposed:
-        return None
-    position_of, length = {}, 0
-    for position, character in enumerate(word):
-        position_of[length] = position
-        length += len(unicodedata.normalize("NFD", character))
-    positions, length = [], 0
-    for piece in pieces[:-1]:
-        length += len(unicodedata.normalize("NFD", piece))
-        if length in position_of and 0 < position_of[length] < len(word):
-            positions.append(position_of[length])
-    return sorted(set(positions))
 
 
 def _open_folder(path):

@@ -21,18 +21,24 @@ def main(arguments):
     start = time.perf_counter()
     import tensorflow as tf
 
+    from benchmarks.speed.devices.products import measure_products
+    from run_scripts.tools.check_devices.steps import check_step
+
     gpus = tf.config.list_physical_devices("GPU")
     device = "GPU:0" if gpus else "CPU:0"
     details = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
     name = details.get("device_name", "no GPU: the CPU stands in")
     print(f"TensorFlow {tf.__version__}, {name}, built with {tf.sysconfig.get_build_info()}\n")
+    where = {"strategy": "one_device", "device": device, "xla": True, "rows": tiny_rows(1)}
+    kinds = {"product": (measure_products, None)}
+    kinds |= {f"step of {name}": (check_step, option) for name, option in ENCODERS.items()}
     answers = [
-        *({"what": f"product, {p}", **product(device, p)} for p in precisions(len(gpus))),
-        *(
-            {"what": f"step of {encoder}, {p}, XLA", **step(device, option, p)}
-            for encoder, option in ENCODERS.items()
-            for p in precisions(len(gpus))
-        ),
+        {
+            "what": f"{what}, {precision}{', XLA' if option else ''}",
+            **tried(function, {**where, "precision": precision, "option": option}),
+        }
+        for what, (function, option) in kinds.items()
+        for precision in precisions(len(gpus))
     ]
     headings = ("what", "result", "difference or TFLOP/s")
     print_table(headings, map(row, answers))
@@ -41,22 +47,6 @@ def main(arguments):
         found = {"device": name, "tensorflow": tf.__version__, "answers": answers}
         write_json(arguments.report, found)
     return int(any(answer["result"] != "ok" for answer in answers))
-
-
-def product(device, precision):
-    """Returns the answer of `measure_products`, or its error."""
-    from benchmarks.speed.devices.products import measure_products
-
-    return tried(measure_products, {"device": device, "precision": precision})
-
-
-def step(device, option, precision):
-    """Returns the answer of `check_step`, or its error."""
-    from run_scripts.tools.check_devices.steps import check_step
-
-    where = {"strategy": "one_device", "device": device, "xla": True}
-    task = {**where, "precision": precision, "option": option, "rows": tiny_rows(1)}
-    return tried(check_step, task)
 
 
 def tried(function, task):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.common import ROOT, command_of, flag, launch, print_table, run
 from bert_common.atomic_write import write_json
+from bert_tf.checkpoint_files import list_checkpoints
 
 LENGTH, PREDICTIONS = 128, 20
 SECONDS = 0.2  # between two checks for the first checkpoint
@@ -91,17 +92,11 @@ def kill_after_checkpoint(arguments, folder):
     steps = []
     while process.poll() is None and not steps:
         time.sleep(SECONDS)
-        steps = checkpoint_steps(folder)
+        steps = list_checkpoints(folder)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return max(steps, default=0)
-
-
-def checkpoint_steps(folder):
-    """Returns the steps of all complete checkpoints in a folder."""
-    names = (re.search(r"ckpt-(\d+)\.index$", path.name) for path in folder.glob("*.index"))
-    return [int(found[1]) for found in names if found]
 
 
 def distances(whole, killed):

@@ -13,48 +13,37 @@ end. The checkpoint is packed into files OUT/state_N.bin of at most 15 MB each (
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.common import ROOT, argument_parser, positive
+from benchmarks.common import command_of, flag, launch, position, positive
 from benchmarks.gpu.packed_state import pack, unpack
 from bert_common.errors import InputError
 
 STOP_SECONDS = 120  # the time that a training may take to save
+FLAGS = {
+    "command": position(choices=("train", "unpack")),
+    "folder": position("where the packed state is written, or read by unpack"),
+    "target": position("of unpack", "?"),
+    "text": flag(None, "names or globs, comma-separated; plain or .gz"),
+    "data_flags": flag("", "of create_pretraining_data"),
+    "minutes": flag(8.0, type=positive(float)),
+    "state": flag(None, "a folder that an earlier call has written"),
+    "work_dir": flag(None, "records and checkpoints; a temporary folder without it"),
+}
 
 
-def main():
+def main(arguments):
     """Trains or unpacks."""
-    own, flags = split(sys.argv[1:])
-    parser = argument_parser(__doc__)
-    parser.add_argument("command", choices=("train", "unpack"))
-    parser.add_argument("folder", help="where the packed state is written, or read by unpack")
-    parser.add_argument("target", nargs="?", help="of unpack")
-    parser.add_argument("--text", help="names or globs, comma-separated; plain or .gz")
-    parser.add_argument("--data_flags", default="", help="of create_pretraining_data")
-    parser.add_argument("--minutes", type=positive(float), default=8.0)
-    parser.add_argument("--state", help="a folder that an earlier call has written")
-    parser.add_argument("--work_dir", help="records and checkpoints; a temporary folder without it")
-    arguments = parser.parse_args(own)
-    try:
-        if arguments.command == "unpack":
-            if not arguments.target:
-                raise InputError("unpack must be given two folders. Received: one")
-            return unpack(Path(arguments.folder), Path(arguments.target))
-        with tempfile.TemporaryDirectory() as temporary:
-            return train(arguments, flags, Path(arguments.work_dir or temporary))
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+    if arguments.command == "unpack":
+        if not arguments.target:
+            raise InputError("unpack must be given two folders. Received: one")
+        return unpack(Path(arguments.folder), Path(arguments.target))
+    with tempfile.TemporaryDirectory() as temporary:
+        return train(arguments, Path(arguments.work_dir or temporary))
 
 
-def split(arguments):
-    """Splits arguments at "--" into those before it and those after it."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
-
-
-def train(arguments, flags, folder):
+def train(arguments, folder):
     """Makes the records, unpacks the state, trains, and packs the new state."""
     model, records = folder / "model", folder / "records"
     if not arguments.text and not (records / "done").exists():
@@ -63,22 +52,18 @@ def train(arguments, flags, folder):
     if arguments.state and not list(model.glob("*.index")):
         unpack(Path(arguments.state), model)
     if not (records / "done").exists():
-        made = subprocess.run(
-            [
-                sys.executable, str(ROOT / "create_pretraining_data.py"),
-                *arguments.data_flags.split(), f"--input_file={arguments.text}",
-                f"--output_file={records / 'text.tfrecord'}",
-                f"--num_workers={os.cpu_count()}",
-            ],
-        )  # fmt: skip
-        if made.returncode:
-            return made.returncode
+        made = subprocess.call(command_of(
+            "create_pretraining_data.py", *arguments.data_flags.split(),
+            f"--input_file={arguments.text}", f"--output_file={records / 'text.tfrecord'}",
+            f"--num_workers={os.cpu_count()}",
+        ))  # fmt: skip
+        if made:
+            return made
         (records / "done").touch()
-    command = [
-        sys.executable, str(ROOT / "run_pretraining.py"), *flags, "--do_train",
+    process = subprocess.Popen(command_of(
+        "run_pretraining.py", *arguments.flags, "--do_train",
         f"--input_file={records / 'text*.tfrecord'}", f"--output_dir={model}",
-    ]  # fmt: skip
-    process = subprocess.Popen(command)
+    ))  # fmt: skip
     try:
         status = process.wait(60 * arguments.minutes)
     except subprocess.TimeoutExpired:
@@ -92,4 +77,4 @@ def train(arguments, flags, folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(main, __doc__, FLAGS, passed_on=True)

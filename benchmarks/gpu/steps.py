@@ -16,18 +16,17 @@ import sys
 import time
 
 from benchmarks.common import (
-    CONFIGS,
-    VOCAB_SIZES,
     cells,
     flag,
     launch,
     one_of,
     print_table,
+    ratios,
     some_of,
-    with_dropout,
 )
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders as processes
+from benchmarks.speed.contender_steps.shared import read_config
 from bert_common.atomic_write import write_json
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
@@ -144,7 +143,10 @@ def in_turns(arguments, model, length, precision, others):
             **described, "contender": name, "rows": rows, "seconds": contender.seconds,
             "memory": contender.memory, "estimate": estimate_bytes(config, *sizes) / 2**30,
             "product": product,
-            "ratios": per_row(contender, plain) if plain else [],
+            "ratios": [
+                ratio * plain.task["batch"] / rows  # of the time per row
+                for ratio in ratios(contender.seconds, plain.seconds)
+            ] if plain else [],
         })  # fmt: skip
         contender.close()
     matrix.close()
@@ -154,8 +156,7 @@ def in_turns(arguments, model, length, precision, others):
 def describe(arguments, model, length, precision):
     """Returns the configuration of a model, and the task of its plain step."""
     kind, size = model.split("-")
-    config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind])
-    config = with_dropout(config)
+    config = read_config(kind, size=size)
     task = {
         "model": kind, "config": dataclasses.asdict(config), "length": length,
         "batch": arguments.rows or max(8, TOKENS // length), "precision": precision, "xla": "auto",
@@ -177,14 +178,6 @@ def start(task, variant):
             if not error.out_of_memory or task["batch"] == 1:
                 raise
         task["batch"] //= 2
-
-
-def per_row(contender, plain):
-    """Returns the seconds per row divided by the plain step's, round by round."""
-    rows, plain_rows = contender.task["batch"], plain.task["batch"]
-    return [
-        (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)
-    ]
 
 
 def row(answer):

@@ -6,8 +6,9 @@ import os
 
 import numpy as np
 
-from benchmarks.common import CONFIGS, DROPOUT, VOCAB_SIZES
 from benchmarks.gpu_step.state import STATE_FILE, read_state, write_arrays
+from benchmarks.speed.contender_steps.project import project_model
+from benchmarks.speed.contender_steps.shared import random_batch, read_config
 from bert_common.errors import InputError
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -15,88 +16,34 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import build, load_records, model_files_writer
 from run_scripts.pretraining_job import make_job
 
-OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # the optimizers of the published models
 PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as in google-research/bert's commands
-
-# The flags of `export` with lists -> their possible values; None for whole numbers above 0.
-TABLE = {
-    "models": [f"{kind}_{size}" for kind, config in CONFIGS.items() for size in config.presets],
-    "lengths": None,
-    "precisions": ["float32", "bfloat16"],
-    "recompute": ["none", "block"],
-}
 
 
 def export(arguments, others):
     """Writes the programs of published sizes into folders named after them."""
-    choices = _table(arguments)
     import keras
 
     from benchmarks.gpu_step.export import export_step
     from bert_tf.training.state import TrainingState
     from bert_tf.training.step import StepConfig
 
+    choices = (arguments.models, arguments.lengths, arguments.precisions, arguments.recompute)
     for model, length, precision, recompute in itertools.product(*choices):
-        length = int(length)
         rows = arguments.batch or max(1, arguments.tokens // length)
         name = f"{model}_{length}_{precision}_{recompute}_{rows}"
         keras.backend.clear_session()
-        trained, optimizer, config = _published_model(model, precision)
+        kind, size = model.split("_")
+        config = read_config(kind, size=size)
+        predictions = PREDICTIONS.get(length, max(1, round(0.15 * length)))
+        trained = project_model({"model": kind, "precision": precision}, config)
         export_step(
             os.path.join(arguments.folder, name),
-            TrainingState(trained, optimizer),
+            TrainingState(*trained),
             StepConfig(recompute=recompute),
-            _batch_specs(rows, length),
+            random_batch(config, rows, length, predictions),
             {"model": model, "precision": precision},
         )
         print(name, flush=True)
-
-
-def _table(arguments):
-    """Returns the values of each flag of `TABLE`; raises an `InputError` for impossible ones."""
-    choices = []
-    for name, known in TABLE.items():
-        values = getattr(arguments, name).split(",")
-        fit = [
-            value in known if known else value.isdecimal() and int(value) > 0 for value in values
-        ]
-        if not all(fit):
-            raise InputError(
-                f"--{name} must be {', '.join(known or ['whole numbers above 0'])}, "
-                f"comma-separated. Received: {','.join(values)}"
-            )
-        choices.append(values)
-    return choices
-
-
-def _published_model(name, precision):
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
-    from bert_tf.optimization import OPTIMIZERS as CLASSES
-    from bert_tf.training.mixed_precision import POLICIES
-
-    kind, size = name.split("_")
-    rates = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
-    config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind], **rates)
-    encoder = {"bert": BertModel, "albert": AlbertModel}[kind]
-    model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
-    optimizer = CLASSES[OPTIMIZERS[kind]](WarmupPolynomialDecay(1e-4, 1_000_000, 0))
-    optimizer.build(model.trainable_variables)
-    return model, optimizer, config
-
-
-def _batch_specs(rows, length):
-    import tensorflow as tf
-
-    predictions = PREDICTIONS.get(length, max(1, round(0.15 * length)))
-    tokens, masked = (rows, length), (rows, predictions)
-    return {
-        **{n: tf.TensorSpec(tokens, tf.int32) for n in ("input_ids", "input_mask", "segment_ids")},
-        **{n: tf.TensorSpec(masked, tf.int32) for n in ("masked_lm_positions", "masked_lm_ids")},
-        "masked_lm_weights": tf.TensorSpec(masked, tf.float32),
-        "next_sentence_labels": tf.TensorSpec((rows, 1), tf.int32),
-        "next_sentence_weights": tf.TensorSpec((rows,), tf.float32),
-    }
 
 
 def prepare(arguments, others):
@@ -144,7 +91,7 @@ def _prepare(arguments, job, session, records):
     details = {
         "model": job.model.model_type,
         "precision": session.precision,
-        "schedule": job_schedule(state),
+        "schedule": state.optimizer._learning_rate.get_config(),
     }
     export_step(arguments.folder, state, config, batch, details)
     arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
@@ -170,11 +117,6 @@ def _half(values):
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
     return half if values.dtype == np.float32 and np.array_equal(half, values) else values
-
-
-def job_schedule(state):
-    """Returns the learning-rate schedule of a `TrainingState`, for `state.learning_rate`."""
-    return state.optimizer._learning_rate.get_config()
 
 
 def _variables(state):

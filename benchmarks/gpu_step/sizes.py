@@ -4,6 +4,7 @@ import os
 
 import jax
 
+from benchmarks.common import print_table
 from benchmarks.gpu_step.runtime import (
     compile_text,
     compile_without_device,
@@ -66,21 +67,24 @@ def print_sizes(folder, target):
         target: "h100" to compile with JAX's CUDA plugin for a card that this machine need not
             have; "here" for JAX's first device.
     """
-    print_row(HEADINGS)
-    print_row(["---"] * len(HEADINGS))
-    for path in program_folders(folder):
+    print_table(HEADINGS, rows(program_folders(folder), target))
+
+
+def rows(folders, target):
+    """Yields the table row of each program."""
+    for path in folders:
         description = read_description(path)
         texts = {name: read_text(path, name) for name in ("gradients", "update")}
         planned = {name: planned_bytes(text, target) for name, text in texts.items()}
         # The slots are in memory during the gradients too; the update takes all as arguments.
         slots = FLOAT32_BYTES * len(description["slots"]) * description["weights"]
         sizes = planned["gradients"] + slots, planned["update"], description["estimated_bytes"]
-        print_row([
+        yield [
             os.path.basename(os.path.normpath(path)), f"{description['weights']:,}",
             f"{description['flops'] / 1e9:,.0f}",
             f"{counted_flops(texts['gradients']) / 1e9:,.0f}",
             *(f"{size / 2**30:.2f}" for size in sizes),
-        ])  # fmt: skip
+        ]  # fmt: skip
 
 
 def planned_bytes(text, target):
@@ -90,11 +94,6 @@ def planned_bytes(text, target):
     else:
         executable = compile_without_device(text, H100)
     return sum(compiled_memory(executable).values())
-
-
-def print_row(row):
-    """Prints a row of a Markdown table."""
-    print(f"| {' | '.join(row)} |", flush=True)
 
 
 def program_folders(folder):

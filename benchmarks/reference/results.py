@@ -50,7 +50,6 @@ MEASURES = {
 
 # The old command of a program -> its present command.
 MOVED = {
-    "python benchmarks/choices/linear.py": "python -m benchmarks.quality.linear",
     "python benchmarks/choices/order.py": "python -m benchmarks.quality.order",
     "python benchmarks/choices/bits.py": "python -m benchmarks.vocabularies.bits",
     "python -m run_scripts.reference": "python -m benchmarks.reference",

@@ -31,21 +31,8 @@ class Size(NamedTuple):
     phases: tuple[Phase, ...]
 
     @property
-    def vocabulary_size(self):
-        """The number of rows of the embedding table, which is the maximum vocabulary size."""
-        return self._config()["vocab_size"]
-
-    @property
-    def hidden_size(self):
-        """The size of the model's hidden states."""
-        return self._config()["hidden_size"]
-
-    @property
-    def positions(self):
-        """The model's number of positions."""
-        return self._config()["max_position_embeddings"]
-
-    def _config(self):
+    def config(self):
+        """The model's configuration, a dict, whose vocab_size is the maximum vocabulary size."""
         return json.loads((SHIPPED / f"reference_{self.name}.json").read_text(encoding="utf-8"))
 
     @property

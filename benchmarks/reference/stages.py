@@ -152,7 +152,8 @@ def _text(work):
 
 
 def _vocabulary(work):
-    pieces, text, folder = work.size.vocabulary_size, work.out("text/train.txt"), work.tokenizer_dir
+    pieces, folder = work.size.config["vocab_size"], work.tokenizer_dir
+    text = work.out("text/train.txt")
     return Stage(
         "vocabulary",
         f"a vocabulary of at most {pieces:,} tokens",
@@ -233,7 +234,8 @@ def _positions(work, number):
         f"positions for rows of {phase.length} tokens: those that are trained, repeated",
         _program(
             "adapt_checkpoint", model_dir=work.weights_before(number),
-            max_position_embeddings=work.size.positions, output_dir=folder,
+            max_position_embeddings=work.size.config["max_position_embeddings"],
+            output_dir=folder,
         ),
         functools.partial(scores.read_positions, folder),
     )  # fmt: skip
@@ -308,7 +310,7 @@ def _tasks(work):
 def _task(work, beginning, name, task, seed):
     flags, size = work.flags, work.size
     folder = work.out("tasks", beginning, name, f"seed{seed}")
-    flagfile = find_flagfile("korean", "bert", size.hidden_size, name).name
+    flagfile = find_flagfile("korean", "bert", size.config["hidden_size"], name).name
     if BEGINNINGS[beginning]:
         model = {"model_dir": work.model_dir}
     else:

@@ -10,7 +10,7 @@ vectors must be equal within 1e-4.
     embed           load_model(folder).embed(texts)
     by_length       transformers at its fastest: texts sorted by length, batches of 32, SDPA
                     attention, inference_mode
-    sentence        encode of sentence-transformers 6.0 or later, if installed
+    sentence        encode of sentence-transformers, if installed
 
 --sizes=reference is the model that comes with this project, whose tokenizer is Python on both
 sides; other sizes have random weights and a vocabulary that transformers reads with its compiled
@@ -40,8 +40,7 @@ from benchmarks.common import (
     take_turns,
 )
 from benchmarks.contender import Contender, is_contender, serve
-from benchmarks.serving.requests import export
-from bert_common.errors import InputError
+from benchmarks.serving.requests import export, read_texts
 from model_formats.model_folder import REFERENCE_MODEL
 
 SIZES = ("reference", "tiny", "mini", "base")
@@ -61,7 +60,7 @@ def main(options):
 
 def rows(options):
     """Yields a row of the table for every size."""
-    texts = read_texts(options.texts, options.count)
+    texts = read_texts(options.texts, "texts", options.count)
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             model = REFERENCE_MODEL
@@ -78,17 +77,6 @@ def rows(options):
             *(cell(values, ".2f") for values in others.values()),
             f"{largest_difference(vectors):.1e}",
         ]  # fmt: skip
-
-
-def read_texts(path, count):
-    """Reads the first texts of a file that are not blank."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    if lines and lines[0].split("\t") == ["id", "document", "label"]:
-        lines = [line.split("\t")[1] for line in lines[1:]]
-    texts = [line for line in lines if line.strip()][:count]
-    if not texts:
-        raise InputError(f"--texts must hold a text. Received: none in {path}")
-    return texts
 
 
 def embed_in_turns(program, names, model, texts, rounds):
@@ -205,12 +193,10 @@ def load_by_length(folder):
 def load_sentence_transformers(folder):
     """Loads sentence-transformers, which sorts texts by length itself."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    trusted = {"trust_remote_code": True}  # the reference model's tokenizer is Python
-    encoder = Transformer(folder, max_seq_length=MAX_LENGTH, processor_kwargs=trusted)
-    pooling = Pooling(encoder.get_embedding_dimension(), "mean")
-    model = SentenceTransformer(modules=[encoder, pooling], device="cpu")
+    # The reference model's tokenizer is Python. The mean is the default pooling.
+    model = SentenceTransformer(folder, device="cpu", trust_remote_code=True)
+    model.max_seq_length = MAX_LENGTH
     return functools.partial(model.encode, batch_size=BATCH_SIZE)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import ROOT, flag, launch, positive, print_table, some_of
+from benchmarks.serving.requests import read_texts
 from bert_common.errors import InputError
 
 FORMATS = ("onnx", "litert")
@@ -62,15 +63,12 @@ def main(arguments):
     from model_formats.runtimes.ids_graph import make_graph
 
     loaded = load_folder(arguments.model_dir)
-    lines = Path(arguments.texts).read_text(encoding="utf-8").split("\n")
-    sentences = [line for line in lines if line.strip()][: arguments.sentences]
     if not loaded.fills_masks:
         raise InputError(
             "--model_dir must hold a pre-trained model with its head for masked words. Received: "
             f"{loaded.source} without"
         )
-    if not sentences:
-        raise InputError(f"--texts must hold a text. Received: none in {arguments.texts}")
+    sentences = read_texts(arguments.texts, "texts", arguments.sentences)
     rows = list(masked_inputs(loaded, sentences))
     graph = make_graph(loaded, "int32")
     wanted, _ = masked_logits(lambda inputs: graph(*inputs.values()), rows, np.int32)

@@ -8,19 +8,17 @@ on all cores that this process may use. Their probabilities must be equal. The t
 needs the extra "bench".
 """
 
+import itertools
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.common import (
     ROOT,
     cell,
-    child_environment,
     launch,
     print_table,
     ratios,
@@ -28,9 +26,8 @@ from benchmarks.common import (
     take_turns,
 )
 from benchmarks.contender import Contender, is_contender, serve
+from benchmarks.reference.text import read_reviews
 from bert_common.errors import InputError
-
-MODULE = "benchmarks.serving.requests"  # this file, as its own child processes run it
 
 KINDS = ("saved_model", "transformers")
 MAX_LENGTH = 512
@@ -56,12 +53,19 @@ def main(options):
 
 def rows(options):
     """Yields a row of the table for every size, kind of text and batch."""
-    texts = {name: read_texts(options.file, LINES[name]) for name in options.texts}
+    lines, texts = read_texts(options.file), {}
+    for name in options.texts:
+        starts = range(0, len(lines), LINES[name])
+        texts[name] = [" ".join(lines[start : start + LINES[name]]) for start in starts]
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             export(size, options.tokenizer_dir, folder, *options.contenders)
             running = {
-                kind: Contender(MODULE, kind, {"model": f"{folder}/{kind}", "texts": texts})
+                kind: Contender(
+                    "benchmarks.serving.requests",
+                    kind,
+                    {"model": f"{folder}/{kind}", "texts": texts},
+                )
                 for kind in options.contenders
             }
             for name in texts:
@@ -76,26 +80,16 @@ def rows(options):
                 contender.close()
 
 
-def read_texts(path, lines):
-    """Returns texts of some lines each, without blank lines."""
-    content = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line]
-    if not content:
-        raise InputError(f"--file must hold a text. Received: none in {path}")
-    return [" ".join(content[i : i + lines]) for i in range(0, len(content), lines)]
+def read_texts(path, name="file", count=None):
+    """Reads the first texts of a file with a text per line, or of NSMC, which --`name` names."""
+    texts = list(itertools.islice(read_reviews([path]), count))
+    if not texts:
+        raise InputError(f"--{name} must hold a text. Received: none in {path}")
+    return texts
 
 
 def export(size, tokenizer_dir, folder, *kinds):
-    """Writes a classifier with random weights in a child process, as contenders `kinds` read it."""
-    code = f"import sys; from {MODULE} import write_exports; write_exports(*sys.argv[1:])"
-    subprocess.run(
-        [sys.executable, "-c", code, size, tokenizer_dir, folder, *kinds],
-        env=child_environment(),
-        check=True,
-    )
-
-
-def write_exports(size, tokenizer_dir, folder, *kinds):
-    """Does the same as `export` in this process, which then holds TensorFlow."""
+    """Writes a classifier with random weights as contenders `kinds` read it."""
     from bert_tf import BertConfig, BertModel
     from finetuning.classification.head import SequenceClassifier
     from model_formats.huggingface.export import export as export_huggingface

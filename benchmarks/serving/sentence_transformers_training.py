@@ -25,20 +25,14 @@ def main(path):
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
         losses,
-        models,
     )
 
     settings = json.loads(Path(path).read_text(encoding="utf-8"))
     lines = Path(settings["pairs"]).read_text(encoding="utf-8").splitlines()
     pairs = Dataset.from_list([json.loads(line) for line in lines])
-    encoder = models.Transformer(
-        settings["folder"],
-        max_seq_length=settings["length"],
-        model_args={"trust_remote_code": True},
-        tokenizer_args={"trust_remote_code": True},
-    )
-    pooling = models.Pooling(encoder.get_embedding_dimension(), pooling_mode="mean")
-    model = SentenceTransformer(modules=[encoder, pooling], device="cpu")
+    # The mean is the default pooling.
+    model = SentenceTransformer(settings["folder"], device="cpu", trust_remote_code=True)
+    model.max_seq_length = settings["length"]
     arguments = SentenceTransformerTrainingArguments(
         output_dir=settings["output"],
         num_train_epochs=1,

@@ -1,4 +1,4 @@
-"""Runs the process of a contender: this project's step, a peer's, or its products.
+"""Runs the process of a contender: this project's step, a peer's, or a product.
 
     python -m benchmarks.speed.contenders --serve KIND JSON
 
@@ -15,16 +15,15 @@ import sys
 
 from benchmarks.common import peak_gib, take_turns
 from benchmarks.contender import Contender, serve
-from benchmarks.speed.contender_steps.matrix_products import matrix, products
 from benchmarks.speed.contender_steps.peers import kerashub, transformers
-from benchmarks.speed.contender_steps.project import project, update
+from benchmarks.speed.contender_steps.project import matrix, project
 from benchmarks.speed.contender_steps.torch_bert import torch_bert
 
 WARM_UP = 2  # steps, unless the task says otherwise; the first compiles
 
 KINDS = {
     function.__name__: function
-    for function in (project, kerashub, transformers, torch_bert, products, update, matrix)
+    for function in (project, kerashub, transformers, torch_bert, matrix)
 }
 
 # Starts a `Contender` of a kind and a task.

@@ -17,17 +17,16 @@ import math
 import statistics
 
 from benchmarks.common import (
-    MODEL_FLAGS,
     flag,
     launch,
     print_table,
     ratios,
-    read_config,
     some_of,
     whole_numbers,
 )
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
+from benchmarks.speed.contender_steps.shared import MODEL_FLAGS, read_config
 from bert_tf.memory_estimate import GIB, estimate_bytes
 from bert_tf.names import ATTENTION_NAMES
 

@@ -1,4 +1,4 @@
-"""Compares this project's training step with its peers' steps and with its own matrix products.
+"""Compares this project's training step with its peers' steps.
 
     python -m benchmarks.speed.training                                     BERT-base, 8 x 128
     python -m benchmarks.speed.training --model=albert --batch=16 --precision=bfloat16
@@ -18,20 +18,16 @@ import importlib.util
 import statistics
 
 from benchmarks.common import (
-    DROPOUT,
-    MODEL_FLAGS,
     cells,
     flag,
     launch,
-    median_and_spread,
     print_table,
     ratios,
-    read_config,
     some_of,
 )
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
-from benchmarks.speed.contender_steps.matrix_products import MATRIX
+from benchmarks.speed.contender_steps.shared import DROPOUT, MODEL_FLAGS, read_config
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # name -> module
 SETTINGS = {
@@ -130,30 +126,8 @@ def compare(task, peers, settings, rounds, steps):
         rows.append(describe(rival, ratios(seconds, own)))
         rival.close()
     rows.insert(0, describe(project, [1.0] * rounds))
-    notes.append(share_of_products(task, project, variants, rounds, steps))
     project.close()
     return rows, notes
-
-
-def share_of_products(task, project, variants, rounds, steps):
-    """Returns a note on the share of the step that its matrix products and its update take."""
-    products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
-    update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
-    kinds = ("float32", "bfloat16")
-    matrices = [contenders.start("matrix", {**task, "precision": kind}) for kind in kinds]
-    others = [products, update, *matrices]
-    times = contenders.in_turns([project, *others], rounds, steps)
-    for contender in others:
-        contender.close()
-    share, spread = median_and_spread([(p + u) / s for s, p, u in zip(*times[:3], strict=True)])
-    step, products_s, update_s, *matrices_s = map(statistics.median, times)
-    speeds = [f"{2 * MATRIX**3 / seconds / 1e9:.0f}" for seconds in matrices_s]
-    return (
-        f"{task['precision']}: the step's matrix products alone {products_s:.3g} s, its update "
-        f"alone {update_s:.3g} s, together {share:.0%} (spread {spread:.0%}) of the step's "
-        f"{step:.3g} s in the same rounds; a bare product of two {MATRIX} x {MATRIX} matrices "
-        f"ran at {speeds[0]} GFLOP/s in float32, {speeds[1]} in bfloat16."
-    )
 
 
 def main(arguments):

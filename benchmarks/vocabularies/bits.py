@@ -104,7 +104,7 @@ def bits_of(model, cuts, measured, others):
             f"be smaller. Received: {limit.length} pieces"
         )
     loss_of = checkpoint_loss(config, find_weights(model.folder), BATCH)
-    bits = measure_bits(loss_of, measured, cuts, limit)
+    at_once, in_turn = measure_bits(loss_of, measured, cuts, limit)
     known, asked = (
         [len(cuts.pieces(example.eojeols, span)) for example in part for span in example.masked]
         for part in (others, measured)
@@ -112,22 +112,15 @@ def bits_of(model, cuts, measured, others):
     of_count = frequency_bits(collections.Counter(known), asked, max([*known, *asked]))
     of_count /= masked_characters(measured)
     return {
-        "bits_at_once": bits.at_once,
-        "bits_in_turn": bits.in_turn,
+        "bits_at_once": at_once,
+        "bits_in_turn": in_turn,
         "bits_count": of_count,
-        "bits": bits.in_turn + of_count,
+        "bits": in_turn + of_count,
     }
 
 
-class Bits(NamedTuple):
-    """Bits per character of the masked spans."""
-
-    at_once: float
-    in_turn: float
-
-
 def measure_bits(loss_of, examples, cuts, limit):
-    """Computes the `Bits` of examples, predicting all tokens at once and one after another.
+    """Computes bits per character of masked spans: with all tokens at once, and one after another.
 
     `loss_of` takes a list of `text.row`s and returns the sum of -ln p over their predictions.
     """
@@ -144,7 +137,7 @@ def measure_bits(loss_of, examples, cuts, limit):
             if pieces > k
         ]
     )
-    return Bits(*(loss / math.log(2) / masked_characters(examples) for loss in (at_once, in_turn)))
+    return [loss / math.log(2) / masked_characters(examples) for loss in (at_once, in_turn)]
 
 
 def frequency_bits(counts, symbols, kinds):

@@ -19,14 +19,6 @@ SOURCES = (
             "--text must be given until --work_dir has the records. Received: none",
         ),
         (
-            "gpu_step export {out} --precisions=int8",
-            "--precisions must be float32, bfloat16, comma-separated. Received: int8",
-        ),
-        (
-            "gpu_step export {out} --lengths=0,128",
-            "--lengths must be whole numbers above 0, comma-separated. Received: 0,128",
-        ),
-        (
             "serving.embedding --texts={empty}",
             "--texts must hold a text. Received: none in {empty}",
         ),
@@ -46,10 +38,6 @@ SOURCES = (
             "serving.search --vectors=10",
             "there must be more than 10 vectors besides the queries of --file, or --vectors. "
             "Received: 10",
-        ),
-        (
-            "vocabularies.morphemes --vocabs={tokenizer} --conllu={empty}",
-            "{empty} must hold a word with a letter or digit. Received: none",
         ),
         (
             "serving.similarity_training --text={empty} --data_dir={out} --pairs=7 --batch_size=8",

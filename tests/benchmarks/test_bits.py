@@ -118,12 +118,10 @@ def test_bits_per_character_by_hand():
 
     # 7 characters; one letter a piece: 7 predictions, the first of each span without help.
     bits = measures.measure_bits(loss_of, examples, ONE, LIMIT)
-    assert bits.at_once == pytest.approx(7 * 3 / 7)
-    assert bits.in_turn == pytest.approx((3 * 3 + 4 * 1) / 7)
+    assert bits == pytest.approx([7 * 3 / 7, (3 * 3 + 4 * 1) / 7])
     # Two letters a piece: 4 predictions of the same 7 characters.
     bits = measures.measure_bits(loss_of, examples, TWO, LIMIT)
-    assert bits.at_once == pytest.approx(4 * 3 / 7)
-    assert bits.in_turn == pytest.approx((3 * 3 + 1 * 1) / 7)
+    assert bits == pytest.approx([4 * 3 / 7, (3 * 3 + 1 * 1) / 7])
 
 
 def test_bits_by_frequency_by_hand():

@@ -2,29 +2,22 @@
 
 import contextlib
 import dataclasses
-import math
 
 import pytest
 
 from benchmarks import common, contender
 from benchmarks.speed import contenders, training
-from benchmarks.speed.contender_steps import matrix_products
+from model_formats.encoders import ENCODERS
 from tests.support.benchmark_programs import table
 from tests.support.tiny_models import SIZES
 
-KINDS = ("bert", "albert")
 
-
-def tiny_config(model):
-    """The sizes, as a configuration file holds them."""
-    return {**SIZES, "embedding_size": 16} if model == "albert" else SIZES
-
-
-def tiny_task(model="bert", **changes):
-    config = common.CONFIGS[model](**tiny_config(model))
-    shape = {"batch": 4, "length": 16, "predictions": 3}
-    task = {"model": model, "config": dataclasses.asdict(config), **shape}
-    return {**task, "precision": "float32", "xla": "off", **changes}
+def tiny_task(model, precision):
+    sizes = {**SIZES, "embedding_size": 16} if model == "albert" else SIZES
+    return {
+        "model": model, "config": dataclasses.asdict(ENCODERS[model].config(**sizes)),
+        "batch": 4, "length": 16, "predictions": 3, "precision": precision, "xla": "off",
+    }  # fmt: skip
 
 
 def install(folder, *names):
@@ -47,12 +40,6 @@ def test_cuda_libraries_of_two_releases_are_refused(tmp_path):
     assert message.endswith("Received: nvidia-cudnn-cu12 and nvidia-cudnn-cu13")
 
 
-def call_main(module, capsys, *arguments):
-    """What a program prints."""
-    module.main(common.parser_of("", module.FLAGS, 9).parse_args(arguments))
-    return capsys.readouterr().out
-
-
 class Scripted:
     """A contender whose times are given; the machine is `drift` times slower every round."""
 
@@ -62,11 +49,6 @@ class Scripted:
         ("kerashub", "on"): 5.0,
         ("kerashub", "off"): 4.0,
         ("transformers", "off"): 6.0,
-        ("products", "on"): 1.5,
-        ("products", "off"): 1.0,
-        ("update", "on"): 0.4,
-        ("update", "off"): 0.5,
-        ("matrix", "off"): 0.01,
     }
     drift = 2.0
 
@@ -98,7 +80,9 @@ def scripted(monkeypatch):
 def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
     # Trial rounds have been run by some contenders and not by others, so drift is per round.
     monkeypatch.setattr(scripted, "drift", 1.0)
-    out = call_main(training, capsys, "--precision=float32", "--rounds=5")
+    flags = ["--precision=float32", "--rounds=5"]
+    training.main(common.parser_of("", training.FLAGS, 9).parse_args(flags))
+    out = capsys.readouterr().out
     rows = {row[0]: row for row in table(out)}
     ratio = training.HEADINGS.index("its time / this project's")
     assert {name: row[ratio] for name, row in rows.items()} == {
@@ -108,42 +92,8 @@ def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
         "transformers, eager": "3.00",
     }
     assert "KerasHub, fit, XLA on took 1.25 times" in out
-    # (1.0 + 0.4) / 2.0, the faster of each.
-    assert "products alone 1 s, its update alone 0.4 s, together 70% (spread 0%)" in out
-    assert f"{2 * matrix_products.MATRIX**3 / 0.01 / 1e9:.0f} GFLOP/s in float32" in out
     assert scripted.alive == []
     assert max(scripted.most_alive) <= 4
-
-
-@pytest.mark.parametrize("model", KINDS)
-def test_products_are_those_of_the_step(model):
-    """As many as the layers have, thrice; the operations are those of the formula."""
-    task = tiny_task(model)
-    compute, operands, given = matrix_products.products_function(task)
-    graph = compute.get_concrete_function(operands, given).graph
-    count, flops = 0, 0
-    for operation in graph.get_operations():
-        if operation.type.startswith(("MatMul", "BatchMatMul")):
-            (left, _), result = operation.inputs, operation.outputs[0]
-            transposed = any(
-                operation.get_attr(name)
-                for name in ("transpose_a", "adj_x")
-                if name in operation.node_def.attr
-            )
-            inner = left.shape[-2] if transposed else left.shape[-1]
-            count, flops = count + 1, flops + 2 * math.prod(result.shape) * inner
-    b, t, p = task["batch"], task["length"], task["predictions"]
-    h, i, v, layers = 32, 48, 60, 2
-    e = 16 if model == "albert" else h
-    # A block: keys and values of all tokens, the rest at the positions where it is run.
-    once = sum(
-        2 * b * t * 2 * h * h + 2 * b * q * (2 * h * h + 2 * h * i) + 4 * b * q * t * h
-        for q in [t] * (layers - 1) + [1 + p]
-    )
-    once += 2 * b * p * (h * e + e * v) + 2 * b * (h * h + h * 2)
-    once += 2 * b * t * e * h if model == "albert" else 0
-    assert count == 3 * (layers * 8 + 4 + (model == "albert"))
-    assert flops == 3 * once
 
 
 EACH_ONCE = pytest.mark.parametrize(
@@ -159,9 +109,8 @@ EACH_ONCE = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @EACH_ONCE
-@pytest.mark.parametrize("kind", ("project", "update"))
-def test_contenders_run(kind, model, precision):
-    run = contenders.KINDS[kind](tiny_task(model, precision=precision))
+def test_the_project_runs(model, precision):
+    run = contenders.KINDS["project"](tiny_task(model, precision))
     assert run(2) > 0
 
 
@@ -173,9 +122,7 @@ def test_contenders_run(kind, model, precision):
 def test_peers_run(kind, module, model, precision):
     # Each in its own process, as in a benchmark: torch's Triton crashes beside TensorFlow.
     pytest.importorskip(module)
-    with contextlib.closing(
-        contenders.start(kind, tiny_task(model, precision=precision))
-    ) as running:
+    with contextlib.closing(contenders.start(kind, tiny_task(model, precision))) as running:
         running.run(2)
     assert running.seconds[0] > 0
     assert running.memory > 0

@@ -1,13 +1,10 @@
 """What a training on a lent card has learned, packed, and gone on with."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from benchmarks.gpu.packed_state import SQUARE_DOUBLINGS, pack_array, unpack_array
+from tests.support.benchmark_programs import run_benchmark
 from tests.support.paths import ROOT, TEST_DATA
 
 TOKENIZER = TEST_DATA / "sample_tokenizer"
@@ -45,8 +42,8 @@ def test_small_arrays_and_integers_are_kept():
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_packed_state(tmp_path):
     def train(folder, steps, *flags):
-        command = [
-            sys.executable, "-m", "benchmarks.gpu.minutes", "train", tmp_path / folder, *flags,
+        done = run_benchmark(
+            "gpu.minutes", "train", tmp_path / folder, *flags,
             f"--text={ROOT}/sample_corpus/heldout.txt",
             f"--data_flags=--tokenizer_dir={TOKENIZER} --max_seq_length=32 --objective=none "
             "--max_predictions_per_seq=5",
@@ -54,10 +51,7 @@ def test_a_training_goes_on_from_its_packed_state(tmp_path):
             "--max_predictions_per_seq=5", "--train_batch_size=4",
             f"--bert_config_file={ROOT}/run_scripts/flagfiles/bert_mini.json",
             f"--num_train_steps={steps}", "--save_summary_steps=2",
-        ]  # fmt: skip
-        done = subprocess.run(
-            list(map(str, command)), cwd=ROOT, capture_output=True, text=True, env=os.environ
-        )
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout + done.stderr
 

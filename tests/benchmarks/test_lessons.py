@@ -1,8 +1,5 @@
 """The rows of lessons: what they are made of."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -13,7 +10,7 @@ from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
 from create_pretraining_data.instances.text import tokenize_documents
 from tests.support.benchmark_programs import output_of
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, printed_by
 from tokenization import load_tokenizer
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
@@ -77,13 +74,12 @@ def document_of(text, piece):
 def test_drawing_rows_needs_neither_tensorflow_nor_a_tokenizer():
     """They are drawn on a machine that has NumPy and two of the project's folders."""
     code = (
-        "import sys; from benchmarks.sentence_order import lesson_rows, lessons, text_file; "
+        "import sys; from benchmarks.gpu_step import __main__; "
+        "from benchmarks.sentence_order import lesson_rows, lessons, text_file; "
         "print({n.split('.')[0] for n in sys.modules} & {'tensorflow', 'keras', 'absl', 'tqdm', "
         "'tokenization', 'bert_tf', 'run_scripts', 'google_crc32c'})"
     )
-    run = [sys.executable, "-c", code]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    assert printed_by("-c", code).strip() == "set()"
 
 
 def test_natural_segments_are_in_their_order_unless_swapped(content, rows):

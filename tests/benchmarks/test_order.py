@@ -1,15 +1,12 @@
 """On which rows a model can tell the order of two segments."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from benchmarks.quality.order import Row, accuracy, beginnings_of
 from bert_tf.training.evaluation import read_results
 from tests.support.benchmark_programs import output_of
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, printed_by
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
 MODEL = ROOT / "reference_model"
@@ -44,31 +41,22 @@ def test_beginnings_of_documents(tmp_path):
     assert len(found) == 3 + 14
 
 
-def run(program, *flags):
-    command = [sys.executable, str(ROOT / program), *map(str, flags)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def make_records(path, *flags):
-    run(
-        "create_pretraining_data.py", f"--input_file={TEXT}", f"--tokenizer_dir={MODEL}",
-        f"--output_file={path}", "--max_seq_length=64", "--dupe_factor=2", *flags,
-    )  # fmt: skip
-    return path
-
-
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    return make_records(tmp_path_factory.mktemp("order") / "sop.tfrecord", "--objective=sop")
+    path = tmp_path_factory.mktemp("order") / "sop.tfrecord"
+    printed_by(
+        ROOT / "create_pretraining_data.py", f"--input_file={TEXT}", f"--tokenizer_dir={MODEL}",
+        f"--output_file={path}", "--max_seq_length=64", "--dupe_factor=2", "--objective=sop",
+    )  # fmt: skip
+    return path
 
 
 @pytest.mark.slow
 def test_the_model_is_as_right_as_its_evaluation_says(records, tmp_path):
     flags = f"--input_file={records}", f"--output_dir={tmp_path / 'eval'}"
-    run(
-        "run_pretraining.py", f"--model_dir={MODEL}", *flags, "--do_eval", "--max_seq_length=64",
-        "--nodo_train", "--max_eval_steps=1000", "--precision=float32",
+    printed_by(
+        ROOT / "run_pretraining.py", f"--model_dir={MODEL}", *flags, "--do_eval",
+        "--nodo_train", "--max_seq_length=64", "--max_eval_steps=1000", "--precision=float32",
     )  # fmt: skip
     wanted = read_results(tmp_path / "eval")
     flags = f"--input_file={records}", f"--held_out={TEXT}", f"--output_dir={tmp_path / 'order'}"

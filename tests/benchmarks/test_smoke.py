@@ -18,15 +18,6 @@ TRAIN, HELD_OUT = ROOT / "sample_corpus" / "train.txt", ROOT / "sample_corpus" /
 TOKENIZER = TEST_DATA / "sample_tokenizer"
 SIZES = {"vocab_size": 3000, "max_position_embeddings": 128}
 REVIEWS = ("정말 재미있는 영화", "너무 지루하고 길다", "배우가 아깝다 노잼", "꿀잼 또 본다")
-TREEBANK = """\
-1\t학교에서는\t학교+에서+는\tADV\t_\t_\t0\troot\t_\t_
-2\t학교에서\t학교에+서\tADV\t_\t_\t0\troot\t_\t_
-3\t했다\t하\tVERB\t_\t_\t1\tdep\t_\tOrigLemma=하+었+다|SpaceAfter=No
-4-5\t학교에서\t학교+에서\t_\t_\t_\t_\t_\t_\t_
-4\t학교는\t_\tNOUN\t_\t_\t1\tdep\t_\tOrigLemma=학교+는
-5\t.\t.\tPUNCT\t_\t_\t1\tpunct\t_\t_
-6\t뷁\t뷁\tNOUN\t_\t_\t1\tdep\t_\t_
-"""
 
 
 class Smoke(NamedTuple):
@@ -71,20 +62,10 @@ RUNS = {
         "--hidden=64 --batch=2 -- --num_train_epochs=1 --train_batch_size=200",
         r"\| all_masks \| 1 x 64 \|",
     ),
-    "quality.linear": Smoke(
-        "--task_name=nsmc --data_dir={tasks}/nsmc --features=words --output_dir={out}",
-        "test_accuracy = 1", needs=("sklearn",),
-    ),
     "vocabularies.bits": Smoke(
         "--held_out={train} --output_dir={out} --characters=40 --passages=50 "
         "--models=one:{model}/bert_config.json:{model}:{model}",
         "one_bits = ",
-    ),
-    # One boundary of three is another than the treebank's; 했다 is not spelled as its morphemes.
-    "vocabularies.morphemes": Smoke(
-        "--conllu={treebank} --vocabs={tokenizer},{tokenizer}/vocab.txt",
-        r"\| sample_tokenizer \| WordPiece \| 2758 \| 0.750 \| 0.750 \| 0.750 \| 2.00 \| 20.00% \|",
-        slow=False,
     ),
     "serving.embedding": Smoke(
         "--sizes=tiny --texts={held_out} --count=30 --rounds=1 --contenders=embed",
@@ -153,7 +134,6 @@ def folder(tmp_path_factory):
         "model": write_model(path / "model"),
         "tasks": write_tasks(path / "tasks"),
         "questions": write_questions(path / "questions.json", number_questions(40, seed=1)),
-        "treebank": write_treebank(path / "treebank.conllu"),
         "vectors": write_vectors(path / "texts.npy"),
     }
 
@@ -204,11 +184,6 @@ def write_tasks(folder):
     ]
     (folder / "parakqc.txt").write_text("".join(wordings), encoding="utf-8")
     return folder
-
-
-def write_treebank(path):
-    path.write_text(TREEBANK, encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """Runs the benchmarks as their authors do: python -m benchmarks.NAME."""
 
-import subprocess
-import sys
-
-from tests.support.paths import ROOT
+from tests.support.paths import run_python
 
 
 def run_benchmark(name, *flags):
     """A finished process of a benchmark, with what it printed."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, flags)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return run_python("-m", f"benchmarks.{name}", *map(str, flags))
 
 
 def output_of(name, *flags):

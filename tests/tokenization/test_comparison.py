@@ -7,21 +7,12 @@ import pytest
 from tests.support.paths import ROOT, TEST_DATA
 from tests.support.vocabularies import JAMO, SPECIAL, write_lines
 from tokenization import InputError, SentencePieceTokenizer, save_tokenizer
-from tokenization.comparison import boundaries, open_vocabulary
+from tokenization.comparison import open_vocabulary
 
 DATA = TEST_DATA / "tokenization"
 CORPUS = ROOT / "sample_corpus" / "train.txt"
 SAMPLE = TEST_DATA / "sample_tokenizer"
 WORDS = ["학교에서", "공부했다", "나는", "바다를", "GPU", "꿀잼ㅋㅋ"]
-
-
-def test_boundaries_are_places_between_characters():
-    assert boundaries("학교에서", ["학교", "에서"]) == [2]
-    assert boundaries("가", ["가"]) == []
-    # Jamo: the places inside a syllable are none.
-    assert boundaries("뷁이", ["\u1107", "\u1170", "\u11b0", "이"]) == [1]
-    assert boundaries("학교에", ["학교", ""]) is None
-    assert boundaries("학교에", ["", "학교", "에"]) == [2]
 
 
 def hugging_face(path, kind):
@@ -89,7 +80,7 @@ def test_wordpiece(path):
     cutter = open_vocabulary(path)
     assert (cutter.kind, cutter.size) == ("WordPiece", 2758)
     for word in WORDS[:4]:
-        assert boundaries(word, list(map(cutter.plain, cutter.pieces(word)))) is not None
+        assert "".join(map(cutter.plain, cutter.pieces(word))) == word
 
 
 @pytest.mark.parametrize(

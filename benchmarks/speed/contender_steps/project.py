@@ -1,4 +1,4 @@
-"""Defines this project's training step, and its optimizer's update alone."""
+"""Defines this project's training step, and one bare matrix product."""
 
 from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_config, timed
 
@@ -48,25 +48,11 @@ def project(task):
     return timed(lambda: step(data)["loss"], float)
 
 
-def update(task):
-    """Prepares only this project's clipping and update, as one function, for timing."""
+def matrix(task):
+    """Prepares one product of square matrices for timing; a task has "size", their side."""
     import tensorflow as tf
 
-    from bert_tf.optimization import clip_factor
-
-    config, _ = task_config(task)
-    model, optimizer = project_model(task, config)
-    weights = model.trainable_variables
-    gradients = [tf.random.normal(v.shape) for v in weights]
-
-    @tf.function(jit_compile=task["xla"] != "off")
-    def step(gradients):
-        norm = tf.linalg.global_norm(gradients)
-        factor = clip_factor(norm)
-        rate = tf.convert_to_tensor(optimizer.learning_rate)
-        for gradient, variable in zip(gradients, weights, strict=True):
-            optimizer.update_step(gradient * factor, variable, rate)
-        optimizer.iterations.assign_add(1)
-        return norm
-
-    return timed(lambda: step(gradients), float)
+    dtype = tf.as_dtype(task["precision"])
+    a, b = (tf.cast(tf.random.normal((task["size"],) * 2), dtype) for _ in range(2))
+    product = tf.function(lambda a, b: a @ b)
+    return timed(lambda: product(a, b), lambda result: float(result[0, 0]))

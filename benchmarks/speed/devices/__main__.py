@@ -13,7 +13,7 @@ results to one JSON file, with null and the reason for anything that could not b
 
 import sys
 
-from benchmarks.common import argument_parser, one_of
+from benchmarks.common import flag, one_of, parser_of
 from benchmarks.speed.devices import tasks
 from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
@@ -35,21 +35,22 @@ PIPELINE_HEADINGS = (
 )  # fmt: skip
 
 GPU_MODELS = ("base", "large")
+FLAGS = {
+    "models": flag(
+        None,
+        f"sizes of BERT to train: {', '.join(PRESETS)} (default: base,large on GPUs)",
+        type=one_of(*PRESETS),
+    ),
+    "xla": flag("auto", choices=("auto", "off")),
+    "report": flag(None, "a JSON file to write all results to"),
+}
 
 ON_CPU = "skipped on a CPU: --models=base trains BERT-base there too, for minutes"
 
 
 def main(argv=None):
     """Runs the program; returns exit status 0 if everything could be measured, otherwise 1."""
-    parser = argument_parser(__doc__)
-    parser.add_argument(
-        "--models",
-        type=one_of(*PRESETS),
-        help=f"sizes of BERT to train: {', '.join(PRESETS)} (default: base,large on GPUs)",
-    )
-    parser.add_argument("--xla", choices=("auto", "off"), default="auto")
-    parser.add_argument("--report", help="a JSON file to write all results to")
-    arguments = parser.parse_args(argv)
+    arguments = parser_of(__doc__, FLAGS).parse_args(argv)
     if arguments.report and not names_a_file(arguments.report):
         return 1
     machine = describe_machine()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import peak_gib
+from benchmarks.speed.contenders import peak_memory
 from benchmarks.speed.memory import largest_batch
 from bert_tf.config import BertConfig
 from bert_tf.costs.cards import CARDS, Card
@@ -106,7 +106,7 @@ def _train(task, config, compiled, rows):
         start = time.perf_counter()
         loss = step.loop(batches, STEPS[kind])["loss"].numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / STEPS[kind]
-        memory = peak_memory(task["device"] or f"{kind}:0", kind)
+        memory = round(peak_memory() * 2**30) or None
         split = time_parts(step, next(batches), seconds, STEPS[kind])
         checkpoint = time_checkpoint(parts)
     devices = strategy.num_replicas_in_sync
@@ -235,12 +235,3 @@ def find_card(device_name: str) -> Card | None:
         if all(word in words for word in wanted) and not OTHER_CHIPS & set(words):
             return card
     return CARDS["h100"] if "H100" in words and "HBM3" in words else None
-
-
-def peak_memory(device, kind):
-    """Returns the peak memory in bytes of a GPU, or of this process on a CPU; None if not known."""
-    if kind == "GPU":
-        import tensorflow as tf
-
-        return tf.config.experimental.get_memory_info(device)["peak"]
-    return round(peak_gib() * 2**30) or None

@@ -58,7 +58,9 @@ def model_tasks(gpus, sizes, precision, xla, memory_mib):
     """
     lengths = LENGTHS if gpus else LENGTHS[:1]
     return [
-        {**_model(size, length, precision, xla), "memory_mib": memory_mib,
+        {"kind": MODEL, "silence_seconds": SILENCE_SECONDS, "size": size, "length": length,
+         "predictions": row_predictions(length, MASKED_SHARE), "precision": precision, "xla": xla,
+         "num_gpus": None, "rows": None, "memory_mib": memory_mib,
          "strategy": "one_device", "device": devices(gpus)[0]}
         for size in sizes
         for length in lengths
@@ -78,20 +80,6 @@ def scaling_tasks(gpus, model, rows):
     if not gpus:
         return [several]
     return [{**several, "num_gpus": count} for count in counts]
-
-
-def _model(size, length, precision, xla):
-    return {
-        "kind": MODEL,
-        "silence_seconds": SILENCE_SECONDS,
-        "size": size,
-        "length": length,
-        "predictions": row_predictions(length, MASKED_SHARE),
-        "precision": precision,
-        "xla": xla,
-        "num_gpus": None,
-        "rows": None,
-    }
 
 
 def pipeline_tasks(gpus):

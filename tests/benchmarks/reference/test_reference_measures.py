@@ -29,7 +29,7 @@ def test_flag_files_of_a_size(size, monkeypatch):
         config = given_config(values).config
         assert values.bert_config_file.endswith(size.config_file)
         check_flags(values, resolve_model_defaults(values, "bert"))
-        assert config.vocab_size == size.vocabulary_size
+        assert config.vocab_size == size.config["vocab_size"]
         assert values.max_seq_length == phase.length
         tokens.add(values.train_batch_size * phase.length)
     assert phase.length == config.max_position_embeddings

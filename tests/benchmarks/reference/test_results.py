@@ -47,10 +47,10 @@ def test_costs_of_several_machines(capsys):
 
 
 def test_commands_have_the_present_names():
-    old = "python benchmarks/choices/linear.py --task_name=nsmc"
-    runs = runs_of(*(make_run(f"linear/seed{i}", {}, command=old) for i in (1, 2)))
+    old = "python benchmarks/choices/order.py --model_dir=model"
+    runs = runs_of(*(make_run(f"order/seed{i}", {}, command=old) for i in (1, 2)))
     assert list(commands(runs)) == [
-        "# linear (seeds 1, 2)\npython -m benchmarks.quality.linear --task_name=nsmc"
+        "# order (seeds 1, 2)\npython -m benchmarks.quality.order --model_dir=model"
     ]
     gone = "python benchmarks/choices/cut_tasks.py --tasks_dir=data"
     runs = runs_of(make_run("tasks", {}, command=gone))
