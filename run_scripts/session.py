@@ -204,7 +204,8 @@ class Session:
         `bert_tf.training.state.restore`.
         """
         start = job.flags.output_dir, job.model.checkpoint
-        reader = reader or functools.partial(open_weights, folder=job.model.folder)
+        model = {"folder": job.model.folder, "model_type": job.model.model_type}
+        reader = reader or functools.partial(open_weights, **model)
         line = restore(state, *start, open_weights=reader, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
