@@ -264,7 +264,9 @@ def results_of(program, output_dir, *given, **flags):
 
     if not read_results(output_dir):
         run(program, *given, output_dir=output_dir, **flags)
-    return read_results(output_dir)
+    if not (results := read_results(output_dir)):  # a signal ends a program without an error
+        sys.exit(f"error: {program} stopped before its results; the same command goes on")
+    return results
 
 
 def write_results(folder, results):

@@ -1,6 +1,7 @@
 """Imports TensorFlow without the messages that it prints while loading."""
 
 import os
+import pickle
 import types
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,13 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
             set_flags()
         tf.config.list_physical_devices()
         return tf
+
+
+def unpickle(content: bytes) -> Any:
+    """Imports TensorFlow, then unpickles classes and an object, and makes one of the last class."""
+    import_tensorflow()
+    *_, kind, argument = pickle.loads(content)
+    return kind(argument)
 
 
 def add_flags(variable: str, flags: str) -> None:

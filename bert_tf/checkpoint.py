@@ -195,7 +195,7 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
         # The heads' names have this prefix too.
         outer = other.removesuffix(stem) if other.endswith(f"/{stem}") else ""
         # Without a prefix, only these names tell what is not of the encoder.
-        aside = re.compile("|".join((_training_names(), HEAD_NAMES, TASK_HEAD_NAMES)))
+        aside = _ignored_names((), (), None)
         names = {
             stem + name.removeprefix(other)
             if name.startswith(other) and not aside.search(name)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import keras
 
+from bert_common.errors import InputError
 from bert_tf.attention import attention, attention_bias
 from bert_tf.config import BertConfig, EncoderConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
@@ -65,6 +66,10 @@ class BertModel(keras.Model):
         embeddings: Embeddings | None = None,
         **kwargs: Any,
     ) -> None:
+        if not isinstance(config, self.config_class):
+            own, named = type(self).__name__, self.config_class.__name__
+            given = type(config).__name__
+            raise InputError(f"the config of {own} must be of {named}. Received: {given}")
         super().__init__(name=name, **kwargs)
         self.config = config
         self.attention_function = attention_function

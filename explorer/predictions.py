@@ -47,31 +47,24 @@ def _show_class(found):
     }
 
 
-def _show_entities(found):
-    return {"entities": [_members(each) for each in found.entities]}
-
-
-def _show_answer(found):
-    candidates = [_members(each) for each in found.candidates]
-    return {"answer": _members(found.answer), "candidates": candidates}
-
-
 def _members(found):
     """Returns the members of a `FoundEntity` or a `FoundAnswer`."""
     return found._asdict() | {"probability": rounded(found.probability)}
-
-
-def _show_choice(found):
-    return {"chosen": found.index, "probabilities": [rounded(each) for each in found.probabilities]}
 
 
 # The view of a `finetuning.tasks.Task` -> a function that turns what `predict` returns for a text
 # into the members of the answer.
 VIEWS = {
     "labels": _show_class,
-    "entities": _show_entities,
-    "answer": _show_answer,
-    "choice": _show_choice,
+    "entities": lambda found: {"entities": [*map(_members, found.entities)]},
+    "answer": lambda found: {
+        "answer": _members(found.answer),
+        "candidates": [*map(_members, found.candidates)],
+    },
+    "choice": lambda found: {
+        "chosen": found.index,
+        "probabilities": [*map(rounded, found.probabilities)],
+    },
 }
 
 

@@ -5,6 +5,7 @@ Shapes: B texts, L layers, T tokens of a text with [CLS] and [SEP], H hidden, E 
 
 import functools
 import os
+import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from bert_common.errors import InputError
+from bert_common.import_tensorflow import unpickle
 from bert_tf.encoder import run_inside
 from finetuning.features.extraction import extract
 from finetuning.heads import POOLINGS
@@ -61,7 +63,7 @@ MOST_PIECES = 10
 class Model:
     """A model of any kind, made by `korean_bert.load_model`.
 
-    Several threads may call its methods at the same time.
+    Threads may share it, and pickle sends it to processes.
 
     Attributes:
         loaded: the `model_formats.loaded_model.LoadedModel`: its Keras model, configuration, labels
@@ -81,6 +83,11 @@ class Model:
         self._made_predictor: TaskPredictor | None = None
         self._weights: list[Any] = []  # of the layers that these two were made with
         self._lock = threading.RLock()  # for the members above and objects made on first use
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keras finds the classes of the networks once their modules are imported.
+        classes = type(self.encoder), type(self.loaded.model), type(self)
+        return unpickle, (pickle.dumps((*classes, self.loaded)),)
 
     def __repr__(self) -> str:
         loaded = self.loaded

@@ -65,10 +65,13 @@ def check_weights(path: str) -> str:
     return path
 
 
-def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
+def open_weights(
+    path: str, folder: ModelFolder | None = None, model_type: str | None = None
+) -> "CheckpointArrays":
     """Opens the weights at a path that `find_weights` accepts.
 
-    `folder` is the `ModelFolder` that holds them, if it has been opened.
+    `folder` is the `ModelFolder` that holds them, if it has been opened, and `model_type` the kind
+    of their encoder, as which a checkpoint whose names do not tell it is read.
     """
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 
@@ -82,7 +85,9 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
 
             base = own.base
             own.difference.check_base(base.checkpoint)
-            return join(path, open_weights(base.checkpoint, base), base.encoder.stem)
+            return join(
+                path, open_weights(base.checkpoint, base, base.model_type), base.encoder.stem
+            )
         from model_formats.transformers_files.weights import open_huggingface
 
         config = own.transformers_config if is_opened else None
@@ -93,7 +98,8 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
     if reader.has_tensor(OBJECT_GRAPH):
         return open_model_garden(reader, path)
     heads = tuple(objective.weights for objective in OBJECTIVES.values() if objective.weights)
-    stems = list(dict.fromkeys(encoder.stem for encoder in ENCODERS.values()))
+    kinds = [model_type, *ENCODERS] if model_type else ENCODERS
+    stems = list(dict.fromkeys(ENCODERS[kind].stem for kind in kinds))
     return dataclasses.replace(google_arrays(path, stems), heads=heads)
 
 

@@ -38,12 +38,8 @@ def resolve(extras):
 
 def versions_of(report):
     """The packages of pip's report, this project left out: name -> version."""
-    found = (item["metadata"] for item in report["install"] if "dir_info" not in _source(item))
-    return {about["name"]: about["version"] for about in found}
-
-
-def _source(item):
-    return item["download_info"]
+    items = [item for item in report["install"] if "dir_info" not in item["download_info"]]
+    return {item["metadata"]["name"]: item["metadata"]["version"] for item in items}
 
 
 def lines_of(versions, extras):

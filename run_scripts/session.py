@@ -203,9 +203,9 @@ class Session:
         `reader` opens the job's checkpoint; None for `open_weights`. The options are passed to
         `bert_tf.training.state.restore`.
         """
-        start = job.flags.output_dir, job.model.checkpoint
-        reader = reader or functools.partial(open_weights, folder=job.model.folder)
-        line = restore(state, *start, open_weights=reader, **options)
+        start, of = (job.flags.output_dir, job.model.checkpoint), job.model
+        own = functools.partial(open_weights, folder=of.folder, model_type=of.model_type)
+        line = restore(state, *start, open_weights=reader or own, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)

@@ -76,22 +76,16 @@ def _clean_compatible(character: str, cleaning: Cleaning) -> str:
     return _clean(character)
 
 
-def _clean_or_space_chinese(character: str) -> str:
-    return f" {character} " if is_chinese(character) else _clean(character)
-
-
 def _space_around(tests: tuple[Callable[[str], bool], ...], character: str) -> str:
     return f" {character} " if any(test(character) for test in tests) else character
 
 
-def _strip_accent(character: str) -> str:
-    return "" if unicodedata.category(character) == "Mn" else character
-
-
 CLEAN = CharacterMap(_clean)
-CLEAN_AND_SPACE_CHINESE = CharacterMap(_clean_or_space_chinese)
+CLEAN_AND_SPACE_CHINESE = CharacterMap(
+    lambda each: f" {each} " if is_chinese(each) else _clean(each)
+)
 SPACE_PUNCTUATION = CharacterMap(functools.partial(_space_around, (is_punctuation,)))
-STRIP_ACCENTS = CharacterMap(_strip_accent)
+STRIP_ACCENTS = CharacterMap(lambda each: "" if unicodedata.category(each) == "Mn" else each)
 
 # (split_punctuation, split_chinese_characters) -> the table that puts spaces around such characters
 ISOLATING = {

@@ -70,7 +70,8 @@ class UnknownCounter:
             self.pieces += len(tokens)
             self.unknown += sum(unknown)
             known = (token for token, is_one in zip(tokens, unknown, strict=True) if not is_one)
-            self._has_known_word |= any(map(_is_of_word, known))
+            texts = (token.removeprefix(WORD_START) for token in known)
+            self._has_known_word |= any(not all(map(is_punctuation, text)) for text in texts)
             if any(unknown) and len(self.words) < WORDS_SHOWN:
                 new = (word for word in dict.fromkeys(text.split()) if word not in self.words)
                 lacking = (word for word in new if any(self._cut(word)[1]))
@@ -169,17 +170,9 @@ def _marks_word_starts(found):
     )
 
 
-def _is_of_bytes(found):
-    return found.wordpiece and found.is_common(lambda piece: piece.startswith("\u0120"))
-
-
 def _marks_word_ends(found):
     is_read = found.option("word_end_marker") == "_"
     return found.wordpiece and not is_read and found.is_common(lambda piece: piece.endswith("_"))
-
-
-def _has_no_hangul(found):
-    return found.are_most(HANGUL) and sum(found.hangul) < HANGUL_SHARE * len(found.pieces)
 
 
 def _needs_decomposed(found):
@@ -203,10 +196,6 @@ def _has_no_capitals(found):
     return found.are_most(CAPITAL) and not has_capitals and not found.tokenizer.do_lower_case
 
 
-def _has_whole_words_only(found):
-    return found.prefix and not found.wordpiece.inside
-
-
 # (a test of the `Evidence`, the cause with its cure); the first cause whose test passes is named.
 CAUSES = (
     (
@@ -222,13 +211,15 @@ CAUSES = (
         '"word_end_marker": "_"}',
     ),
     (
-        _is_of_bytes,
+        lambda found: found.wordpiece and found.is_common(lambda piece: piece.startswith("\u0120")),
         'many tokens of the vocabulary begin with "\u0120", as byte-level BPE (GPT-2, RoBERTa) '
         "writes them, but it is read as WordPiece: use a model with a WordPiece or SentencePiece "
         "vocabulary",
     ),
     (
-        _has_no_hangul,
+        lambda found: (
+            found.are_most(HANGUL) and sum(found.hangul) < HANGUL_SHARE * len(found.pieces)
+        ),
         "the vocabulary has no tokens of Hangul, or hardly any, so it was made for another "
         "language: use a model with a Korean or multilingual vocabulary",
     ),
@@ -254,7 +245,7 @@ CAUSES = (
         "do_lower_case=True",
     ),
     (
-        _has_whole_words_only,
+        lambda found: found.prefix and not found.wordpiece.inside,
         'no token of the vocabulary begins with the prefix that continues a word ("##"), so only '
         "whole words have tokens: if another mark stands there, name it as continuation_prefix in "
         "tokenizer_config.json",
@@ -271,7 +262,3 @@ def find_cause(tokenizer: TokenizerInterface, words: list[str]) -> str:
     pieces = [token for token in tokenizer.vocab if token and not is_special(token)]
     found = Evidence(tokenizer, words, pieces)
     return next((cause for explains, cause in CAUSES if explains(found)), OTHER_CAUSE)
-
-
-def _is_of_word(token):
-    return not all(map(is_punctuation, token.removeprefix(WORD_START)))

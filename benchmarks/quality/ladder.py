@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import statistics
+import sys
 from pathlib import Path
 
 from benchmarks.common import (
@@ -28,6 +29,7 @@ from benchmarks.common import (
 )
 from bert_common.errors import InputError
 from bert_common.progress import with_progress
+from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_weights
 from create_pretraining_data.records.metadata import read_sidecar
@@ -142,6 +144,9 @@ def pretrain(arguments, rung, config, output, seed):
         save_checkpoints_steps=max(1, updates // CHECKPOINTS),
         token_dropping=rung.token_dropping or None, **rung.training,
     )  # fmt: skip
+    step = step_of(latest_checkpoint(output) or "")
+    if step < updates:  # a signal stopped it, after which it saves and ends without an error
+        sys.exit(f"error: stopped at update {step:,} of {updates:,}; the same command goes on")
 
 
 def fine_tune(arguments, config, task, model, seed):

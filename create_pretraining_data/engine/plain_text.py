@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 # The first bytes of a gzip file. No UTF-8 text begins with them.
 _GZIP_MAGIC = b"\x1f\x8b"
 
-# How archives and compressed files that are not read begin; parts of them would pass for text.
+# How files of other kinds begin; parts of them would pass for text.
 _PACKED = {
     "a zip archive": re.compile(rb"PK\x03\x04"),
     "a tar archive": re.compile(rb"(?s:.{257})ustar(?:\0|  \0)"),
@@ -32,6 +32,12 @@ _PACKED = {
     "a bzip2 file": re.compile(rb"BZh[1-9]1AY&SY"),
     "an xz file": re.compile(rb"\xfd7zXZ\0"),
     "a zstd file": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "a RAR archive": re.compile(rb"Rar!\x1a\x07"),
+    "an lz4 file": re.compile(rb"\x04\x22\x4d\x18"),
+    "an lzma file": re.compile(rb"\]\0\0"),
+    "a PDF file": re.compile(rb"%PDF-"),
+    "a file of Word, Excel or Hangul": re.compile(rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+    "a picture": re.compile(rb"\x89PNG\r\n|\xff\xd8\xff"),
 }
 
 # The suffixes of files whose lines are JSON; .gz may follow.
@@ -106,7 +112,7 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
     for name, beginning in _PACKED.items():
         if beginning.match(sample):
             raise InputError(
-                f"{path} must be text, gzipped text or a table; unpack anything else first. "
+                f"{path} must be text, gzipped text or a table; unpack or convert anything else. "
                 f"Received: {name}{' in gzip' if kind == 'gzip' else ''}"
             )
     return Source(path, kind, input_format, text_key, detect_encoding(sample))

@@ -91,7 +91,8 @@ def read_race(
         if not files:
             raise InputError(f"{path} must hold articles, .txt files. Received: none")
         if RACE_LINES in names:
-            choices += _race_lines(os.path.join(path, RACE_LINES))
+            for where, name, entry in _named_objects(os.path.join(path, RACE_LINES)):
+                choices += _race_article(entry, where, name)
         else:
             for file in files:
                 # File names need not be UTF-8, but the predictions file must be.
@@ -107,12 +108,6 @@ def find_race(data_dir: str, split: str) -> str | None:
 
 def _race_folders(data_dir, split):
     return [os.path.join(data_dir, split), os.path.join(data_dir, "RACE", split)]
-
-
-def _race_lines(path):
-    """Yields the questions about all articles of a file."""
-    for where, name, entry in _named_objects(path):
-        yield from _race_article(entry, where, name)
 
 
 def _race_article(entry, where, name):

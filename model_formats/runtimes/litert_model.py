@@ -47,7 +47,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     with report_refusals("LiteRT"):
         check_file(loaded, graph, open_file(path), precision)
     write_description(directory, description, loaded.tokenizer)
-    return f'ai_edge_litert.interpreter.Interpreter("{{folder}}/{MODEL_FILE}")'
+    return f"ai_edge_litert.interpreter.Interpreter('{{folder}}/{MODEL_FILE}')"
 
 
 def open_file(path: str) -> Run:

@@ -64,7 +64,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
         onnx.checker.check_model(path, full_check=True)
         check_file(loaded, graph, open_file(path), precision)
     write_description(directory, description, loaded.tokenizer)
-    return f'onnxruntime.InferenceSession("{{folder}}/{MODEL_FILE}")'
+    return f"onnxruntime.InferenceSession('{{folder}}/{MODEL_FILE}')"
 
 
 def convert(

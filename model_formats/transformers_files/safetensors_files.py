@@ -2,7 +2,10 @@
 
 import contextlib
 import dataclasses
+import glob
+import json
 import os
+import shlex
 import stat
 
 import numpy as np
@@ -22,9 +25,9 @@ PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 DTYPES = ("F32", "F16", "BF16")
 
 _CONVERSION = (
-    'python -c "import glob, torch; from safetensors.torch import save_file; '
-    "save_file({{k: v.contiguous().clone() for f in glob.glob('{pattern}') "
-    "for k, v in torch.load(f, weights_only=True).items()}}, '{result}', {{'format': 'pt'}})\""
+    "import glob, torch; from safetensors.torch import save_file; "
+    "save_file({{k: v.contiguous().clone() for f in glob.glob({}) "
+    'for k, v in torch.load(f, weights_only=True).items()}}, {}, {{"format": "pt"}})'
 )
 
 
@@ -70,21 +73,21 @@ def refuse_pickles(path: str) -> None:
 
     The message has the command that converts the weights.
     """
-    folder, pattern = os.path.split(path)
+    (folder, pattern), files = os.path.split(path), glob.escape(path)
     if os.path.isdir(path):
         folder, pattern = path, "pytorch_model*.bin"
+        files = os.path.join(glob.escape(path), pattern)
         names = os.listdir(path) if find_safetensors(path) is None else ()
         if not any(name.startswith("pytorch_model") and name.endswith(".bin") for name in names):
             return
     elif not (path.endswith(PICKLES) and os.path.isfile(path)):
         return
-    command = _CONVERSION.format(
-        pattern=os.path.join(folder, pattern), result=os.path.join(folder, WEIGHTS_FILE)
-    )
+    result = os.path.join(folder, WEIGHTS_FILE)
+    given = (json.dumps(text, ensure_ascii=False) for text in (files, result))  # also of Python
     raise InputError(
         "weights must be in safetensors files, as reading a pickle can run any code. Received: "
         f"{os.path.join(folder, pattern)}; this converts it, where torch and safetensors are "
-        f"installed: {command}"
+        f"installed: python -c {shlex.quote(_CONVERSION.format(*given))}"
     )
 
 

@@ -54,7 +54,9 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     if not os.path.isfile(config_path):
         raise InputError(f"{path} must have its {CONFIG_FILE} beside it. Received: none")
     tensors = open_tensors(path)
-    model = model or read_config(config_path, _kind_of_names(tensors.shapes))
+    # Files of 2019 lack the model_type, which the prefix of names tells.
+    kinds = (kind for kind in KINDS for name in tensors.shapes if name.startswith(f"{kind}."))
+    model = model or read_config(config_path, next(kinds, None))
     stored = _full_names(tensors, model.kind)
     ignored = _take_tied(stored, tensors)
     ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]
@@ -92,11 +94,6 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     return CheckpointArrays(
         path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config, heads=heads
     )
-
-
-def _kind_of_names(names):
-    """Returns model_type by the prefix of names, for files of 2019 that lack it, or None."""
-    return next((kind for kind in KINDS for name in names if name.startswith(f"{kind}.")), None)
 
 
 def _full_names(tensors, kind):

@@ -165,11 +165,10 @@ def export_model(values: ExportFlags) -> None:
         loaded = generator_alone(loaded)
     with export_folder(values.output_dir, values.format, most_bytes) as directory:
         how = module.export(loaded, directory, **options)
-    how = how.replace("={folder}", f"={shlex.quote(values.output_dir)}")  # of a command's flags
-    print(
-        f"{loaded.source}: exported to {values.output_dir}; to load it: "
-        f"{how.replace('{folder}', values.output_dir)}"
-    )
+    folder = values.output_dir
+    how = how.replace("={folder}", f"={shlex.quote(folder)}")  # of a command's flags
+    how = re.sub("'{folder}(.*?)'", lambda rest: repr(folder + rest[1]), how)  # of Python
+    print(f"{loaded.source}: exported to {folder}; to load it: {how.replace('{folder}', folder)}")
 
 
 def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:

@@ -11,9 +11,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import (
@@ -43,6 +40,7 @@ from model_formats.model_folder import (
 from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
+from run_scripts.downstream.results import show_seeds, warn_of_baseline
 from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
@@ -55,13 +53,6 @@ from run_scripts.flags.finetune import (
 )
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.session import Session, Workload, open_session
-
-# A result must exceed the trivial baseline by more than this, or a warning says so.
-LEAST_GAIN = 0.002
-
-# The correlation of a thousand unrelated pairs is seldom higher.
-LEAST_CORRELATION = 0.05
-CORRELATIONS = ("pearson", "spearman", "matthews")
 
 
 def run(
@@ -191,46 +182,6 @@ def run_seeds(fine_tuning: "FineTuning") -> None:
         show_seeds(job.flags, results)
 
 
-def show_seeds(flags: FinetuneFlags, results: Sequence[Mapping[str, float]]) -> None:
-    """Writes and prints the mean and standard deviation of every result over the seeds."""
-    path = os.path.join(flags.output_dir, "seeds.tsv")
-    names = [name for name in results[0] if name not in ("global_step", "examples")]
-    with atomic_write(path) as file:
-        seeds = [str(flags.random_seed + i) for i in range(len(results))]
-        file.write("\t".join(["name", "mean", "standard deviation", *seeds]).encode() + b"\n")
-        for name in names:
-            numbers = np.array([result[name] for result in results])
-            cells = [numbers.mean(), numbers.std(ddof=1), *numbers]
-            file.write("\t".join([name, *(f"{cell:.6f}" for cell in cells)]).encode() + b"\n")
-            print(f"  {name} = {cells[0]:.4f} (standard deviation {cells[1]:.4f})")
-    print(f"{len(results)} seeds: written to {path}")
-
-
-def warn_of_baseline(
-    best_by: tuple[str, bool], results: Mapping[str, float], weights_classes: bool
-) -> None:
-    """Warns of a model that is no better than the same prediction for every example.
-
-    `results` includes the baseline's; `weights_classes` says whether --class_weights may help.
-    """
-    metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]
-    baseline = results.get(f"baseline_{metric}")
-    names = (f"eval_{metric}", f"{TRAIN_PART}_{metric}")
-    name = next((name for name in names if name in results), None)
-    if baseline is None or name is None:
-        return
-    gain = results[name] - baseline if higher_is_better else baseline - results[name]
-    if gain <= (LEAST_CORRELATION if metric in CORRELATIONS else LEAST_GAIN):
-        warnings.warn(
-            f"{name} is {results[name]:.4f}, no better than the same prediction for every example "
-            f"({baseline:.4f}). Likely: too few updates (more --num_train_epochs), first updates "
-            "that are too large (--warmup_proportion=0.5, then a lower --learning_rate), "
-            f"{'uneven classes (--class_weights=balanced), ' if weights_classes else ''}or text "
-            'that the vocabulary has no tokens for; see "Fine-tuning" in docs/troubleshooting.md',
-            stacklevel=2,
-        )
-
-
 @dataclasses.dataclass(frozen=True)
 class FineTuning:
     """A model's training on a task with one seed, or the use of a trained model."""
@@ -315,7 +266,7 @@ class FineTuning:
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
-        weights = open_weights(source)
+        weights = open_weights(source, model_type=self.job.model.model_type)
         if not flags.do_train:
             self.check_head(state.model, weights)
         report = load_arrays(state.model, weights)

@@ -59,7 +59,7 @@ class Begun:
             if other.config_file != own.config_file and os.path.isfile(path):
                 raise InputError(
                     "--output_dir must not hold another kind of model (take another folder, or "
-                    "remove the file if it is left from a training that never saved). Received: "
+                    "remove the file if no checkpoint there belongs to it). Received: "
                     f"{path}, now for {own.title}"
                 )
 

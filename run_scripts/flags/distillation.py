@@ -9,6 +9,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.memory_estimate import teacher_bytes
 from finetuning.datasets import DATASETS
 from finetuning.settings import split_names
+from finetuning.tables import composed
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import MASKED_WORDS
 from run_scripts.flags import groups
@@ -306,7 +307,7 @@ def check_task(
             f"Received: {folder.path}, of {folder.task}"
         )
     theirs = _labels(folder.settings)
-    if theirs != labels:
+    if [*map(composed, theirs)] != [*map(composed, labels)]:
         raise InputError(
             f"--teacher_dir must hold a model with the same labels in the same order, "
             f"{_listed(labels)}. Received: {folder.path} with {_listed(theirs)}"

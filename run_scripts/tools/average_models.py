@@ -25,6 +25,9 @@ from run_scripts.flags import groups
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import split_list
 
+# The setting in which models may differ, as the mean takes the least.
+LENGTH = "max_seq_length"
+
 
 @dataclasses.dataclass(frozen=True)
 class AverageFlags:
@@ -55,6 +58,7 @@ def average(values: AverageFlags) -> None:
 
     first, arrays = folders[0], mean_arrays(folders)
     known = [n for folder in folders if (n := folder.trained_positions) is not None]
+    lengths = [n for folder in folders if isinstance(n := folder.settings.get(LENGTH), int)]
     ModelFolder.write(
         values.output_dir,
         first.model_type,
@@ -62,7 +66,7 @@ def average(values: AverageFlags) -> None:
         tokenizer=first.tokenizer,
         positions=min(known, default=None),  # those that all models have trained
         task=first.task,
-        settings=first.settings,
+        settings=first.settings | ({LENGTH: min(lengths)} if lengths else {}),
         stages=[
             *first.stages,
             {"program": "averaging", "settings": {"models": len(folders)}},
@@ -90,10 +94,13 @@ def open_models(models: str) -> list[ModelFolder]:
         folders.append(folder)
         first = folders[0]
         for what in ("model_type", "config", "task", "settings"):
-            if getattr(folder, what) != getattr(first, what):
+            one, other = (getattr(each, what) for each in (first, folder))
+            if what == "settings":  # the same task may be learned of texts of other lengths
+                one, other = ({**values, LENGTH: "any"} for values in (one, other))
+            if one != other:
                 raise InputError(
-                    f"the models must have the same {what}. Received: {paths[0]} with "
-                    f"{getattr(first, what)}, {path} with {getattr(folder, what)}"
+                    f"the models must have the same {what}. Received: {paths[0]} with {one}, "
+                    f"{path} with {other}"
                 )
         own, other = (f.tokenizer and f.tokenizer.fingerprint() for f in (folder, first))
         if own != other:
@@ -115,7 +122,7 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
     from bert_tf.checkpoint import weight_names
     from model_formats.weights import check_names, open_weights
 
-    models = [open_weights(folder.checkpoint, folder) for folder in folders]
+    models = [open_weights(folder.checkpoint, folder, folder.model_type) for folder in folders]
     for model in models:
         check_names(model)
     shapes = [{name: tuple(model.shapes[name]) for name in weight_names(model)} for model in models]

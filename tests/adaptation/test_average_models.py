@@ -68,6 +68,15 @@ def test_positions_count_that_all_models_have_trained(models, tmp_path, trained,
     assert ModelFolder.open(str(tmp_path / "mean")).trained_positions == least
 
 
+def test_the_least_length_counts(models, tmp_path):
+    """Models that learned the same task of longer and shorter texts."""
+    for folder, length in zip(models, (16, 12, 14), strict=True):
+        change_json(Path(folder, "finetuning.json"), max_seq_length=length)
+    assert average(models, tmp_path / "mean") == 0
+    one, mean = (ModelFolder.open(str(folder)) for folder in (models[0], tmp_path / "mean"))
+    assert mean.settings == {**one.settings, "max_seq_length": 12}
+
+
 def test_a_comma_in_a_name(models, tmp_path):
     shutil.move(models[1], tmp_path / "model,2")
     assert average([models[0], f" {tmp_path}/model\\,2", ""], tmp_path / "mean") == 0

@@ -44,6 +44,29 @@ def test_operations_are_equal(arguments):
     assert sizes["wide"][2] == pytest.approx(sizes["base"][2], rel=0.15)
 
 
+def end_at(output, step):
+    """Leaves a training's folder as it is after `step` updates."""
+    ladder.Path(output).mkdir(parents=True, exist_ok=True)
+    ladder.Path(output, f"model.ckpt-{step}.index").touch()
+
+
+@pytest.mark.parametrize("stopped", ("run_pretraining.py", "run_classifier.py"))
+def test_a_program_that_a_signal_stopped(arguments, monkeypatch, stopped):
+    """It ends without an error, but nothing is measured of what it left."""
+    started = []
+
+    def run(program, *_, **flags):
+        started.append(program)
+        if program == "run_pretraining.py":
+            end_at(flags["output_dir"], flags["num_train_steps"] - (program == stopped))
+
+    for module in (common, ladder):
+        monkeypatch.setattr(module, "run", run)
+    with pytest.raises(SystemExit, match="stopped .*; the same command goes on"):
+        list(ladder.climb(arguments, PIECES))
+    assert started[-1] == stopped
+
+
 def test_commands(arguments, monkeypatch):
     """Each differs from the base in one thing; what is done is not done again."""
     commands = []
@@ -52,7 +75,9 @@ def test_commands(arguments, monkeypatch):
         flags = (*common.typed(flags), *given)
         commands.append((program, flags))
         if program in FLAGS:
-            assert parse(FLAGS[program], [program, *flags]) is not None
+            parsed = parse(FLAGS[program], [program, *flags])
+            if program == "run_pretraining.py":
+                end_at(parsed.output_dir, parsed.num_train_steps)
             return
         (output,) = (f.split("=")[1] for f in flags if f.startswith("--output_dir="))
         folder = ladder.Path(output)

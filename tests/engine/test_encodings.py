@@ -1,6 +1,7 @@
 """Text in UTF-16 and cp949 gives the same records and vocabulary as in UTF-8."""
 
 import bz2
+import functools
 import gzip
 import lzma
 import shutil
@@ -107,6 +108,15 @@ def test_a_bad_byte_is_named_with_its_line(corpus, plain, tmp_path, capsys, enco
 PACKED = {
     "zip": "a zip archive", "tar": "a tar archive", "gztar": "a tar archive in gzip",
     "bz2": "a bzip2 file", "xz": "an xz file", "zst": "a zstd file", "7z": "a 7z archive",
+    "lzma": "an lzma file", "rar": "a RAR archive", "lz4": "an lz4 file", "pdf": "a PDF file",
+    "doc": "a file of Word, Excel or Hangul", "png": "a picture", "jpg": "a picture",
+}  # fmt: skip
+
+# How files begin that Python does not write: from their formats' descriptions.
+MARKS = {
+    "zst": b"\x28\xb5\x2f\xfd\x04", "7z": b"7z\xbc\xaf\x27\x1c\0\4", "pdf": b"%PDF-1.7\n",
+    "rar": b"Rar!\x1a\x07\x01\0", "lz4": b"\x04\x22\x4d\x18d@", "jpg": b"\xff\xd8\xff\xe0\0",
+    "doc": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
 }  # fmt: skip
 
 
@@ -119,12 +129,12 @@ def test_packed_text_is_refused_by_its_kind(corpus, tmp_path, capsys, kind):
     if kind in ("zip", "tar", "gztar"):
         path = shutil.make_archive(str(tmp_path / "a"), kind, tmp_path / "texts")
     else:
-        packed = {"bz2": bz2.compress, "xz": lzma.compress}
-        marks = {"zst": b"\x28\xb5\x2f\xfd\x04", "7z": b"7z\xbc\xaf\x27\x1c\0\4"}
+        old = functools.partial(lzma.compress, format=lzma.FORMAT_ALONE)
+        packed = {"bz2": bz2.compress, "xz": lzma.compress, "lzma": old}
         path = tmp_path / f"a.{kind}"
-        path.write_bytes(packed[kind](text.read_bytes()) if kind in packed else marks[kind])
-    message = f"error: {path} must be text, gzipped text or a table; unpack anything else first. "
-    message += f"Received: {PACKED[kind]}"
+        path.write_bytes(packed[kind](text.read_bytes()) if kind in packed else MARKS[kind])
+    message = f"error: {path} must be text, gzipped text or a table; unpack or convert anything "
+    message += f"else. Received: {PACKED[kind]}"
     assert main(arguments(corpus, tmp_path / "out", f"--input_file={path}")) == 1
     assert one_line(capsys.readouterr().err) == message
     given = [f"--input_file={path}", f"--output_dir={tmp_path}/vocab", "--analyser=none"]

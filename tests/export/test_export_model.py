@@ -1,8 +1,10 @@
 """The program export_model writes every format, or says in one line why not."""
 
+import ast
 import importlib.util
 import json
 import os
+import re
 import shlex
 
 import keras
@@ -84,10 +86,17 @@ def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
         assert keras.saving.load_model(output / "model.keras").classes == 3
 
 
-def test_a_folder_with_a_space_is_one_word_of_a_command(model, tmp_path, capsys):
-    output = tmp_path / "내 모델"
+@pytest.mark.parametrize("name", ("내 모델", "it's"))
+def test_a_folder_is_one_word_of_a_command(model, tmp_path, capsys, name):
+    output = tmp_path / name
     assert run(model, output, "google") == 0
-    assert f"--init_checkpoint={output}/bert_model.ckpt" in shlex.split(capsys.readouterr().out)
+    command = capsys.readouterr().out.split("google-research/bert with ")[1]
+    assert f"--init_checkpoint={output}/bert_model.ckpt" in shlex.split(command)
+    assert run(model, tmp_path / f"{name} keras", "keras") == 0
+    code = capsys.readouterr().out.split("to load it: ")[1]
+    assert ast.literal_eval(re.search(r"load_model\((.*)\)", code)[1]) == (
+        f"{output} keras/model.keras"
+    )
 
 
 def test_a_checkpoint_of_the_folder(tmp_path):

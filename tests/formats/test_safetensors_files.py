@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import shlex
 import struct
 import tracemalloc
 
@@ -156,9 +158,17 @@ def test_pickles_are_refused_with_the_command_that_converts_them(tmp_path):
             assert "torch.load(f, weights_only=True)" in message
 
 
-def test_a_folder_with_a_pickle_alone(tmp_path):
+@pytest.mark.parametrize("name", ("old", "it's [old]"))
+def test_a_folder_with_a_pickle_alone(tmp_path, name):
+    """Its name may have what quotes and patterns have, and the command is still right."""
+    tmp_path = tmp_path / name
+    tmp_path.mkdir()
     (tmp_path / "config.json").write_bytes((FOLDERS / "albert" / "config.json").read_bytes())
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04N.")
-    assert f"glob.glob('{tmp_path}/pytorch_model*.bin')" in refusal(find_weights, tmp_path)
+    *_, code = shlex.split(refusal(find_weights, tmp_path).split(" are installed: ")[1])
+    compile(code, "command", "exec")
+    assert eval(re.search(r"glob\.glob\(.+?\)(?= for)", code)[0]) == [
+        str(tmp_path / "pytorch_model.bin")
+    ]
     (tmp_path / "model.safetensors").write_bytes(SOURCE.read_bytes())
     assert find_weights(str(tmp_path)) == str(tmp_path / "model.safetensors")

@@ -1,5 +1,7 @@
 """Every kind of folder and checkpoint becomes a model in Python."""
 
+import json
+import pickle
 import shutil
 
 import keras
@@ -116,3 +118,26 @@ print(load_model().loaded.task)
 def test_a_second_thread_waits_for_the_import():
     """Keras is among the modules before it can be used."""
     assert printed_by("-c", TWO_THREADS).split() == ["pretraining"]
+
+
+UNPICKLE = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    models = pickle.load(file)
+print([model.embed(sys.argv[2]).tolist() for model in models], flush=True)
+"""
+
+
+def test_a_model_goes_to_another_process(tmp_path):
+    """By pickle, as multiprocessing and joblib send it, with the weights that it has now."""
+    models = []
+    for kind, task in (("bert", "pretraining"), ("albert", "ner"), ("electra", "similarity")):
+        write_folder(tmp_path / kind, kind, task)
+        models.append(load_model(tmp_path / kind))
+        weight = models[-1].encoder.weights[0]
+        weight.assign(weight + 1)
+        shutil.rmtree(tmp_path / kind)
+    (tmp_path / "models").write_bytes(pickle.dumps(models))
+    printed = printed_by("-c", UNPICKLE, tmp_path / "models", TEXT)
+    for model, vector in zip(models, json.loads(printed), strict=True):
+        np.testing.assert_allclose(vector, model.embed(TEXT), atol=1e-6)

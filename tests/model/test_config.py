@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf import AlbertConfig
+from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
+from electra_tf import ElectraModel
 
 BOTH = (BertConfig, AlbertConfig)
 
@@ -143,6 +144,16 @@ def test_values(config_class, what):
 def test_heads_must_divide_the_hidden_size(config_class):
     message = refusal(config_class, vocab_size=9, hidden_size=64, num_attention_heads=5)
     assert "hidden_size=64" in message and "num_attention_heads=5" in message
+
+
+@pytest.mark.parametrize(
+    "model_class, other",
+    ((BertModel, AlbertConfig), (AlbertModel, BertConfig), (ElectraModel, BertConfig)),
+)
+def test_a_model_gets_its_own_configuration(model_class, other):
+    config = other(vocab_size=9, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    message = refusal(model_class, config)
+    assert message.endswith(f"Config. Received: {other.__name__}")
 
 
 def test_albert_has_no_more_groups_than_layers():

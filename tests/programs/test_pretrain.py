@@ -1,24 +1,14 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import json
-import os
-import shutil
-import warnings
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.limits import MAX_SEED
-from run_scripts.flags.parser import parse
-from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.pretrain import load_records
-from run_scripts.pretraining_job import make_job
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
     NO_DROPOUT,
@@ -31,7 +21,7 @@ from tests.support.programs import (
     texts,
 )
 from tests.support.record_files import FORMAT, PACKED, make_files
-from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
+from tests.support.tiny_models import ONE_LAYER, tiny_model
 from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 
@@ -258,23 +248,6 @@ def test_bad_flags(job, capsys, monkeypatch, flags, words):
     assert all(word in line for word in words), line
 
 
-@pytest.mark.parametrize(
-    "start, count, hours, words",
-    (
-        (4, 2, 0, None),
-        (0, 7, 0, "^--num_warmup_steps=7 is more than --num_train_steps=6: the learning rate"),
-        (5, 2, 0, "^--start_warmup_step=5 . --num_warmup_steps=2 is more than --num_train_steps=6"),
-        (5, 0, 0, "--start_warmup_step=5 has no effect with --num_warmup_steps=0"),
-        (5, 2, 1, None),
-    ),
-)
-def test_a_warm_up_that_is_not_what_was_meant(job, start, count, hours, words):
-    flags = {"start_warmup_step": start, "num_warmup_steps": count, "max_train_hours": hours}
-    silent = warnings.catch_warnings(action="error")
-    with pytest.warns(UserWarning, match=words) if words else silent:
-        make_job(parse(PretrainFlags, job.argv(**flags)))
-
-
 def test_a_vocabulary_larger_than_the_model(job, capsys):
     assert job.run(vocab_file=vocabulary(job, 61)) == 1
     line = one_line(capsys)
@@ -361,86 +334,6 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
         assert all(word in line for word in words), line
 
 
-@pytest.mark.parametrize(
-    "flag, names",
-    (
-        ("eval_input_file", {"files of --eval_input_file"}),
-        ("input_file", {"records", "record files"}),  # no message names a flag that is not given
-    ),
-)
-def test_workers_compare_the_files(job, flag, names):
-    """Where the machines share no folder, one path may name other files on each."""
-    held_out, compared = job.make_held_out(), []
-    session = SimpleNamespace(check_agreement=compared.append)
-    for _ in range(2):
-        flags = parse(PretrainFlags, job.argv(**{flag: held_out}))
-        load_records(make_job(flags), session)
-        shutil.copy(job.files[0], held_out)
-    one, other = compared
-    assert {name for name in one if one[name] != other[name]} == names
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
-def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
-    """Unless the configuration says its size; a run that is resumed keeps what it began with."""
-    path = job.folder / f"{kind}.json"
-    config = json.loads(path.read_text())
-    del config["vocab_size"]
-    path.write_text(json.dumps(config))
-    assert job.run(kind) == 1
-    assert "vocab_size must be in the configuration where there is no tokenizer" in one_line(capsys)
-    vocabulary = job.folder / "vocab.txt"
-    pieces = [*SPECIAL, *(f"p{i}" for i in range(56))]
-    vocabulary.write_text("\n".join(pieces) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
-    saved = json.loads((job.output / f"{kind}_config.json").read_text())
-    assert saved["vocab_size"] == 61
-    table = arrays(job.output, 1)["bert/embeddings/word_embeddings"]
-    assert len(table) == 61
-    vocabulary.write_text("\n".join(pieces[:-1]) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
-    assert json.loads((job.output / f"{kind}_config.json").read_text())["vocab_size"] == 61
-
-
-@pytest.mark.parametrize(
-    "kind, change, refused",
-    (
-        ("bert", {"num_attention_heads": 2}, "num_attention_heads of the configuration must be 4"),
-        ("bert", {"hidden_act": "relu"}, "hidden_act of the configuration must be gelu"),
-        ("albert", {"num_hidden_layers": 3}, "num_hidden_layers of the configuration must be 1"),
-        ("bert", {"hidden_act": "GELU_tanh", "hidden_dropout_prob": 0.2}, None),
-    ),
-)
-def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refused):
-    """Where no shape tells: nothing would show that the weights are read as another network's."""
-    job.output.mkdir()
-    write_config(job.output / f"{kind}_config.json", kind)
-    job.configure(**change)
-    for flags in ({}, {"do_train": False, "do_eval": True}):
-        given = parse(PretrainFlags, job.argv(kind, **flags))
-        (job.output / "model.ckpt-1.index").touch()
-        if refused is None:
-            assert make_job(given).config.hidden_dropout_prob == 0.2
-            continue
-        with pytest.raises(InputError, match=refused):
-            make_job(given)
-        (job.output / "model.ckpt-1.index").unlink()
-        if flags.get("do_train", True):  # one that begins there is free to choose
-            make_job(given)
-
-
-@pytest.mark.parametrize("flags", ({}, {"do_train": False, "do_eval": True}), ids=str)
-def test_another_kind_of_model_in_the_same_folder(job, flags):
-    """Left from a training that was stopped at once; beside both files no program could read it."""
-    job.output.mkdir()
-    (job.output / "model.ckpt-1.index").touch()
-    left = write_config(job.output / "albert_config.json", "albert")
-    with pytest.raises(InputError, match=f"another kind of model .* {left}, now for BERT"):
-        make_job(parse(PretrainFlags, job.argv(**flags)))
-    make_job(parse(PretrainFlags, job.argv("albert", **flags)))
-
-
 @pytest.mark.usefixtures("eagerly")
 def test_the_folder_of_a_fine_tuned_model(job, capsys):
     """--allow_missing, which begins new heads elsewhere, is not for what a folder resumes from."""
@@ -452,51 +345,3 @@ def test_the_folder_of_a_fine_tuned_model(job, capsys):
     said = "--output_dir must be a new folder, or the folder of a run of this model: the "
     said += f"checkpoint {job.output}/model.ckpt-1 must fit the model. Received: - cls/"
     assert said in one_line(capsys)
-
-
-PIECES = [*SPECIAL, *(f"p{i}" for i in range(55))]
-
-
-def test_the_case_is_the_tokenizers(job):
-    argv = job.argv(tokenizer_dir=write_tokenizer(job.folder / "tokenizer", PIECES))
-    make_job(parse(PretrainFlags, [*argv, "--nodo_lower_case"]))
-    with pytest.raises(InputError, match="--do_lower_case=True, the tokenizer: False"):
-        make_job(parse(PretrainFlags, [*argv, "--do_lower_case"]))
-
-
-def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
-    """Else the folder would have the other one, also after an evaluation alone."""
-    begun, other = (write_tokenizer(job.folder / name, PIECES) for name in ("begun", "other"))
-    with (other / "vocab.txt").open("a") as file:
-        file.write("new\n")
-    job.configure(vocab_size=61)
-    shutil.copytree(begun, job.output)
-    goes_on = parse(PretrainFlags, job.argv(tokenizer_dir=other))
-    make_job(goes_on)  # what begins there is free to choose
-    (job.output / "model.ckpt-1.index").touch()
-    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=begun)))
-    evaluates = parse(PretrainFlags, job.argv(tokenizer_dir=other, do_train=False, do_eval=True))
-    for flags in (goes_on, evaluates):
-        with pytest.raises(InputError, match="the tokenizer must be that in .*output, with which"):
-            make_job(flags)
-
-
-def test_what_a_training_left_is_opened_once(job):
-    shutil.copytree(write_tokenizer(job.folder / "tokenizer", PIECES), job.output)
-    shutil.copy(job.folder / "bert.json", job.output / "bert_config.json")
-    (job.output / "training.json").write_text('[{"program": "pre-training", "settings": {}}]')
-    (job.output / "model.ckpt-1.index").touch()
-    given = parse(PretrainFlags, job.argv(tokenizer_dir=job.folder / "tokenizer"))
-    with mock.patch("builtins.open", wraps=open) as spy:
-        make_job(given)
-    opened = [os.path.relpath(call.args[0], job.output) for call in spy.call_args_list]
-    files = ["bert_config.json", "tokenizer_config.json", "training.json", "vocab.txt"]
-    assert sorted(name for name in opened if not name.startswith("..")) == files
-
-
-def test_unused_rows_are_said(job, capsys):
-    job.configure(vocab_size=600)
-    folder = write_tokenizer(job.folder / "tokenizer", PIECES)
-    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
-    said = "note: 540 of the 600 rows of the embedding table have no token, 17,280 weights"
-    assert said in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The program run_classifier: trains, measures, predicts, continues with its saved settings."""
+"""The program run_classifier: trains, measures, predicts, and refuses bad input in one line."""
 
 import json
 import shutil
@@ -7,7 +7,6 @@ import signal
 import numpy as np
 import pytest
 
-from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from finetuning.metrics import METRICS
 from tests.support.programs import NO_DROPOUT, ClassifierJob, arrays, curves, one_line, results
@@ -22,7 +21,7 @@ from tests.support.task_data import (
     write_splits,
     write_table,
 )
-from tests.support.tiny_models import ONE_LAYER, SIZES, tiny_model
+from tests.support.tiny_models import SIZES
 
 TEXT_AND_LABEL = ["text", "label"]
 SPLITS = {"train": (0, 64), "dev": (64, 80), "test": (80, 91)}
@@ -227,132 +226,6 @@ def test_a_task_without_dev_holds_examples_out(job, capsys):
     out = capsys.readouterr().out
     assert "held_out: 3 of the training examples" in out and "over 61 examples" in out
     assert list_checkpoints(job.output / "best")
-
-
-@pytest.mark.slow
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
-    """With dropout, several steps in one go; to the last bit."""
-    job = ClassifierJob(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
-    flags = {"train_step": 12, "save_checkpoints_steps": 5}
-    assert job.run(**flags, output_dir=tmp_path / "whole") == 0
-    assert job.stop(monkeypatch, signal.SIGTERM, 7, **flags, steps_per_loop=3) == 0
-    assert list_checkpoints(job.output)[-1] < 12
-    assert "the same command continues from there" in capsys.readouterr().out
-    assert job.run(**flags, steps_per_loop=3) == 0
-    assert "resuming from" in capsys.readouterr().out
-    one, two = arrays(job.output, 12), arrays(tmp_path / "whole", 12)
-    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
-    for name, value in one.items():
-        assert value.tobytes() == two[name].tobytes(), name
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_several_seeds(job, capsys):
-    """Of a part of the examples, which all of them draw alike."""
-    flags = {"num_seeds": 2, "random_seed": 3, "max_train_examples": 20}
-    assert job.run(**flags, train_step=1, do_eval=True) == 0
-    assert "passes over 20 examples" in capsys.readouterr().out
-    header, *rows = read_table(job.output / "seeds.tsv")
-    assert header == ["name", "mean", "standard deviation", "3", "4"]
-    found = [results(job.output / f"seed-{seed}") for seed in (3, 4)]
-    assert found[0]["eval_loss"] != found[1]["eval_loss"]
-    table = {name: list(map(float, cells)) for name, *cells in rows}
-    for name in ("eval_accuracy", "eval_loss", "test_macro_f1"):
-        values = [each[name] for each in found]
-        expected = [np.mean(values), np.std(values, ddof=1), *values]
-        assert table[name] == pytest.approx(expected, abs=1e-6)
-    weights = [arrays(job.output / f"seed-{seed}", 1) for seed in (3, 4)]
-    name = "bert/embeddings/word_embeddings"
-    assert (weights[0][name] != weights[1][name]).any()
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
-    """As a single training does, whatever the training file holds by then."""
-    flags = {"num_seeds": 2, "train_step": 1, "do_eval": True}
-    assert job.run(**flags) == 0
-    rows = [(text, {"bad": "low", "good": "high"}[label]) for text, label in single_rows(60)]
-    splits = {"train": (0, 40), "dev": (40, 50), "test": (50, 60)}
-    write_splits(job.data, ["text", "label"], rows, **splits)
-    capsys.readouterr()
-    assert job.run(**{**flags, "train_step": 2}) == 1
-    assert "the label must be one of bad, good. Received: 'low'" in one_line(capsys)
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_command_with_spaces_between_labels_resumes(job):
-    for step in (1, 2):
-        assert job.run(labels="bad, good", train_step=step) == 0
-    assert job.again(do_eval=True, labels=" bad ,good") == 0
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("name", ("model_dir", "init_checkpoint"))
-def test_what_a_training_began_from_may_be_removed(job, name):
-    """Its folder still has the configuration and the vocabulary."""
-    first = job.folder / "first"
-    assert job.run(train_step=1, output_dir=first) == 0
-    start = {name: first}
-    if name == "model_dir":
-        start |= {"bert_config_file": None, "vocab_file": None}
-    assert job.run(**start, train_step=1) == 0
-    for path in first.glob("model.ckpt-*"):
-        path.unlink()
-    assert job.run(**start, train_step=2) == 0
-    assert list_checkpoints(job.output) == [1, 2]
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_weights_without_the_task_s_head_are_not_evaluated(job, capsys):
-    """The training's command line without --do_train, which Google's program would accept."""
-    start = job.folder / "start.ckpt"
-    stored = {n: v.numpy() for n, v in google_variables(tiny_model(**ONE_LAYER)).items()}
-    write_arrays(str(start), {**stored, "cls/squad/output_bias": np.zeros(2, np.float32)})
-    found = f"must be fine-tuned, with the task's head. Received: {start} without output_"
-    for hint in ("", f" (without --init_checkpoint, {job.output}/model.ckpt-1 is used)"):
-        capsys.readouterr()
-        again = {"init_checkpoint": start, "do_train": False, "do_eval": True}
-        assert job.run(**again, labels="good,bad") == 1
-        assert found.replace(". Received", f"{hint}. Received") in one_line(capsys)
-        assert job.run(init_checkpoint=start, labels="good,bad", train_step=1) == 0
-    assert job.again(do_eval=True) == 0
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_seeds_beside_a_training_begin_from_the_given_weights(job, capsys):
-    """A single training in the same folder does not resume as one of them."""
-    first = job.folder / "first"
-    assert job.run(train_step=1, output_dir=first) == 0
-    flags = {"model_dir": first, "bert_config_file": None, "vocab_file": None, "train_step": 1}
-    assert job.run(**flags) == 0
-    capsys.readouterr()
-    assert job.run(**flags, num_seeds=2, do_eval=True) == 0
-    start = f"starting from --init_checkpoint: {first}/model.ckpt-1"
-    assert capsys.readouterr().out.count(start) == 2
-
-
-def test_another_kind_of_model_in_the_same_folder(job, capsys):
-    """Beside two configurations nothing could read what was trained for hours."""
-    job.output.mkdir()
-    shutil.copy(job.folder / "albert.json", job.output / "albert_config.json")
-    assert job.run() == 1
-    line = one_line(capsys)
-    assert "must not hold another kind of model" in line
-    assert f"Received: {job.output}/albert_config.json, now for BERT" in line
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_training_goes_on_as_the_network_that_it_began_as(job, capsys):
-    """No weight's shape tells how many heads there are."""
-    assert job.run(train_step=1) == 0
-    saved = job.output / "bert_config.json"
-    heads = json.loads(saved.read_text())["num_attention_heads"]
-    config = job.folder / "other.json"
-    config.write_text(saved.read_text().replace(f'heads": {heads}', f'heads": {heads // 2}'))
-    capsys.readouterr()
-    assert job.run(train_step=2, bert_config_file=config) == 1
-    assert f"num_attention_heads of the configuration must be {heads}," in one_line(capsys)
 
 
 @pytest.mark.usefixtures("eagerly")

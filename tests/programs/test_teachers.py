@@ -4,10 +4,12 @@ import dataclasses
 import os
 import shutil
 import types
+import unicodedata
 
 import numpy as np
 import pytest
 
+from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_tf.checkpoint import write_arrays
 from bert_tf.input.record_checks import CHECKED_RECORDS
@@ -262,6 +264,17 @@ def test_a_student_classifies(classifier, capsys):
     assert "the same labels in the same order, good,bad. Received: " in one_line(capsys)
     assert job.run(**flags, output_dir=job.folder / "odd", task_type="multi_label") == 1
     assert "a model with the same head (several labels: True)" in one_line(capsys)
+
+
+def test_tags_may_be_spelled_in_jamo(tmp_path):
+    """As macOS spells them, and as models of transformers and of earlier versions have them."""
+    tags = ("O", "B-인물", "I-인물")
+    jamo = unicodedata.normalize("NFD", ",".join(tags))
+    write_json(tmp_path / "finetuning.json", {"task": "ner", "labels": jamo})
+    teacher = GivenTeacher(ModelFolder(str(tmp_path)), 0.5, 1.0)
+    check_task(teacher, "ner", tags, {})
+    with pytest.raises(InputError, match="same labels in the same order"):
+        check_task(teacher, "ner", tags[::-1], {})
 
 
 def test_teachers_of_other_tasks(classifier, teacher):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from run_scripts.downstream.training import warn_of_baseline
+from run_scripts.downstream.results import warn_of_baseline
 from tests.support.programs import ClassifierJob, arrays, one_line, results
 from tests.support.task_data import (
     BAD,

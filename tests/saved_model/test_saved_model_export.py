@@ -15,6 +15,7 @@ from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
+from finetuning.similarity.head import SentenceEncoder
 from model_formats.saved_model.export import check, export, make_signatures
 from tests.support.models.served_models import call_signature, loaded_model, strong_head
 from tests.support.paths import LAYERS, ROOT, printed_by
@@ -128,7 +129,8 @@ def test_documented_tables(tokenizer):
     """Every input and output of the signatures that take text."""
     answers = loaded_model(SpanModel, "question_answering", tokenizer, QUESTIONS)
     vectors = loaded_model(PretrainingModel, "pretraining", tokenizer, {})
-    for made in map(make_signatures, (answers, vectors)):
+    sentences = loaded_model(SentenceEncoder, "similarity", tokenizer, {"max_seq_length": 24})
+    for made in map(make_signatures, (answers, vectors, sentences)):
         concrete = made.functions["serving_default"].get_concrete_function()
         inputs = concrete.structured_input_signature[1] or concrete.structured_input_signature[0]
         names = [*(spec.name for spec in tf.nest.flatten(inputs)), *concrete.structured_outputs]

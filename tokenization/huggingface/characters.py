@@ -144,16 +144,10 @@ def strip_accent(character: str) -> str:
     return "" if _is_in(_ACCENTS, character) else character
 
 
-def _space_around_chinese(character: str) -> str:
-    return f" {character} " if is_chinese(character) else clean(character)
-
-
-def _space_around_punctuation(character: str) -> str:
-    return f" {character} " if is_punctuation(character) else character
-
-
 CLEAN = CharacterMap(clean)
-CLEAN_AND_SPACE_CHINESE = CharacterMap(_space_around_chinese)
+CLEAN_AND_SPACE_CHINESE = CharacterMap(
+    lambda each: f" {each} " if is_chinese(each) else clean(each)
+)
 LOWER = CharacterMap(lower)
 STRIP_ACCENTS = CharacterMap(strip_accent)
-SPACE_PUNCTUATION = CharacterMap(_space_around_punctuation)
+SPACE_PUNCTUATION = CharacterMap(lambda each: f" {each} " if is_punctuation(each) else each)

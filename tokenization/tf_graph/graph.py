@@ -134,17 +134,14 @@ class GraphTokenizer(tf.Module):
                 marked = tf.tensor_scatter_nd_update(
                     marked, last[:, tf.newaxis], tf.zeros_like(last, tf.bool)
                 )
-            words = tf.where(marked, words + self._spell(marker), words)
+            added = self._wordpiece.to_alphabet(tf.constant([*map(ord, marker)]))
+            words = tf.where(marked, words + tf.strings.unicode_encode(added, "UTF-8"), words)
             lengths += tf.where(marked, tf.constant(len(marker), tf.int64), 0)
         too_long = tf.zeros_like(lengths, tf.bool)
         if options.unknown == "word":
             too_long = lengths > self._longest_word
             words = tf.where(too_long, self._wordpiece.unknown, words)
         return Words(words, word_splits, letters, places, tf.gather(marks, places), too_long)
-
-    def _spell(self, marker):
-        code_points = tf.constant([ord(character) for character in marker])
-        return tf.strings.unicode_encode(self._wordpiece.to_alphabet(code_points), "UTF-8")
 
     def _is_surplus(self, characters):
         """Returns bool [C]: whether a repeatable character exceeds the length kept of its run."""

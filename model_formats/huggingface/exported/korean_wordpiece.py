@@ -68,9 +68,9 @@ class KoreanWordPiece:
             self.inside = self.begin
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
-        self._clean = _Table(
-            functools.partial(_clean, options=options, marker=self._space_marker())
-        )
+        # Where the marker represents spaces, one in the text is read as a space.
+        marker = self.marker if self.marks_eojeols else ""
+        self._clean = _Table(functools.partial(_clean, options=options, marker=marker))
         self._split = _Table(functools.partial(_split, options=options))
         self._cache: dict[str, tuple[str, ...]] = {}
 
@@ -191,10 +191,6 @@ class KoreanWordPiece:
             inside = piece not in BYTE_PIECES or (byte < 0x80 and character in self.begin)
             joined.append((self.prefix if inside else "") + character)
         return joined
-
-    def _space_marker(self):
-        """The marker, if it represents spaces, so that one in the text is read as a space."""
-        return self.marker if self.marks_eojeols else ""
 
 
 class _Table(dict[int, str]):

@@ -1,0 +1,288 @@
+"""The programs search and retrieval: what they read, find and print, and what they keep."""
+
+import importlib.util
+import io
+import json
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_common.errors import InputError
+from finetuning.similarity.approximate import make_index, search_index
+from finetuning.similarity.ranking import Found
+from run_scripts.conversion.export_model import main as export_model
+from run_scripts.tools import search as search_program
+from run_scripts.tools.retrieval import main as retrieval
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import one_line
+from tests.support.task_data import squad_content, write_questions
+
+TEXTS = ["배송이 너무 늦어요", "날씨가 좋네요", "택배가 안 와요", "배송이 너무 늦어요", "비가 온다"]
+
+
+def run(*flags):
+    return search_program.main(["search", *flags])
+
+
+def lines(capsys):
+    return [line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line]
+
+
+def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monkeypatch):
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / "faq.csv"
+    corpus.write_text("질문,답\nthe book,네\n나는 학교에 갔다,네\n")
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
+    assert run(*flags) == 0
+    assert capsys.readouterr().out == (
+        f"columns of {corpus}: text '질문' (--text_column names another)\n1.000\tthe book\n"
+    )
+    kept = tmp_path / "faq.csv.vectors.npz"
+    first = kept.read_bytes()
+    partial = tmp_path / ".faq.csv.vectors.npz.0123.partial"  # what a killed program left
+    partial.touch()
+    monkeypatch.setattr(search_program.np, "savez", None)  # nothing is computed again
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+    monkeypatch.undo()
+    corpus.write_text("질문,답\nthe book?,네\nthe book,네\n")
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+    assert kept.read_bytes() != first and not partial.exists()
+    for damaged in (b"damaged", first[: len(first) // 2], b"PK\x03\x04"):
+        kept.write_bytes(damaged)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("the book\n\n"))
+        assert run(*flags[:3]) == 0
+        assert lines(capsys) == [["1.000", "the book"]]
+
+
+ROWS = [("the book", "그\n책"), ("나는 학교에 갔다", ""), ("red", "0")]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_another_column_is_shown(tmp_path, capsys, ending):
+    """After the text, in one line; there may be none."""
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / f"faq.{ending}"
+    if ending == "csv":
+        rows = [["질문", "답"], *([q, f'"{a}"'] for q, a in ROWS)]
+        corpus.write_text("".join(",".join(row) + "\n" for row in rows))
+    else:
+        answers = {"": None, "0": 0}
+        objects = [{"질문": q, "meta": {"답": answers.get(a, a)}} for q, a in ROWS]
+        corpus.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=the book")
+    shown = "--show_column=" + {"csv": "답", "jsonl": "meta.답"}[ending]
+    assert run(*flags, shown) == 0
+    found = lines(capsys)
+    assert found[0] == ["1.000", "the book", "그 책"]
+    assert sorted(row[1:] for row in found) == sorted([q, " ".join(a.split())] for q, a in ROWS)
+    assert run(*flags) == 0 and [row[1:] for row in lines(capsys)] == [row[1:2] for row in found]
+    assert run(*flags, "--show_column=답변") == 1
+    assert f"--show_column must name a column of {corpus}: 질문, " in one_line(capsys)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_without_a_text_are_left_out(tmp_path, capsys, ending):
+    write_folder(tmp_path / "model", task="similarity")
+    corpus, empty = tmp_path / f"faq.{ending}", {"csv": ("", " "), "jsonl": (None, "")}[ending]
+
+    def write(*texts):
+        rows = [{"질문": text, "답": f"답 {number}"} for number, text in enumerate(texts)]
+        if ending == "csv":
+            rows = [",".join(row) for row in (rows[0], *(row.values() for row in rows))]
+        else:
+            rows = map(json.dumps, rows)
+        corpus.write_text("\n".join(rows) + "\n")
+
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=red", "--top=1")
+    write(empty[0], "the book", empty[1], "red")
+    assert run(*flags, "--show_column=답") == 0
+    _, said, found = capsys.readouterr().out.splitlines()
+    assert said == f"{corpus}: rows without a text, left out: 2"
+    assert found == "1.000\tred\t답 3"  # of its own row
+    write("the book", "red")
+    assert run(*flags) == 0 and "left out" not in capsys.readouterr().out
+    write(*empty)
+    assert run(*flags) == 1
+    assert f"{corpus} must hold a text in column '질문'. Received: none" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"질문": 3}', "a text must be a string that is not empty. Received: 3"),
+        ('{"답": "네"}', "line 2 must have '질문'"),
+    ],
+)
+def test_rows_that_search_refuses(tmp_path, capsys, row, message):
+    (tmp_path / "a.jsonl").write_text('{"질문": "the book"}\n' + row)
+    assert run(f"--corpus={tmp_path}/a.jsonl", "--query=red") == 1
+    assert message in one_line(capsys)
+
+
+def test_kept_vectors_are_whole_or_made_again(tmp_path):
+    """Whatever byte is another, or wherever the file ends."""
+    made, path = np.arange(6, dtype=np.float32).reshape(2, 3), tmp_path / "v.npz"
+    np.savez(path, made=made, key=np.array("key"))
+    whole = path.read_bytes()
+    changed = [
+        whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :]
+        for i in range(len(whole))
+        for bit in (1, 255)
+    ]
+    for content in (whole, *changed, *(whole[:end] for end in range(0, len(whole), 7))):
+        path.write_bytes(content)
+        found = search_program._read_kept(path, "key")
+        assert (found is None and content != whole) or np.array_equal(found, made)
+
+
+def test_vectors_are_kept_without_another_copy_in_memory(tmp_path):
+    made, path = np.zeros((3000, 4000), np.float32), str(tmp_path / "v.npz")
+    tracemalloc.start()
+    assert search_program._kept(path, "key", lambda: made) is made
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < made.nbytes / 2
+    assert np.array_equal(search_program._read_kept(path, "key"), made)
+
+
+def test_vectors_are_of_the_texts_that_were_read(tmp_path, capsys, monkeypatch):
+    """A file that is changed while the model loads is not taken for what was read of it."""
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("the book\nred\n")
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
+    start = search_program.start_tensorflow
+
+    def changed(values):
+        corpus.write_text("red\nthe book\n")
+        start(values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_program, "start_tensorflow", changed)
+        assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+
+
+@pytest.mark.parametrize("change", ["pooling", "vocabulary"])
+def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change):
+    """Not the weights, but what is made of them."""
+    write_folder(tmp_path / "model", task="similarity")
+    (tmp_path / "a.txt").write_text("the book is red\n나는 학교에 갔다\nbook red\n")
+    flags = (f"--corpus={tmp_path}/a.txt", f"--model_dir={tmp_path}/model", "--query=the book")
+    assert run(*flags) == 0
+    name, old, new = {
+        "pooling": ("finetuning.json", '"mean"', '"max"'),
+        "vocabulary": ("vocab.txt", "red\n##s\n", "##s\nred\n"),
+    }[change]
+    path = tmp_path / "model" / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    capsys.readouterr()
+    assert run(*flags) == 0
+    found = lines(capsys)
+    (tmp_path / "a.txt.vectors.npz").unlink()
+    assert run(*flags) == 0 and lines(capsys) == found
+
+
+def test_the_program_computes_anew_when_a_shard_changes(tmp_path, capsys):
+    """The index beside it says nothing of its numbers."""
+    write_folder(tmp_path / "ours", task="similarity")
+    flags = ("export_model", f"--model_dir={tmp_path}/ours", f"--output_dir={tmp_path}/model")
+    assert export_model([*flags, "--format=huggingface", "--max_shard_size=9KB"]) == 0
+    (tmp_path / "a.txt").write_text("the book is red\n나는 학교에 갔다\nbook red\n")
+    flags = (f"--corpus={tmp_path}/a.txt", f"--model_dir={tmp_path}/model", "--query=the book")
+    assert run(*flags) == 0
+    path = min((tmp_path / "model").glob("model-*.safetensors"))
+    save_file({n: -a for n, a in load_file(path).items()}, path, {"format": "pt"})
+    capsys.readouterr()
+    assert run(*flags) == 0
+    found = lines(capsys)
+    (tmp_path / "a.txt.vectors.npz").unlink()
+    assert run(*flags) == 0 and lines(capsys) == found
+
+
+def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
+    (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
+    assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
+    assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
+    for flag in ("--text_column", "--show_column"):
+        assert run(f"--corpus={tmp_path}/a.txt", "--query=x", f"{flag}=a") == 1
+        assert f"{flag} is for files that end in .csv" in one_line(capsys)
+    assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
+    for errors in ("strict", "surrogateescape"):  # the latter is Python's where LANG=C.UTF-8
+        stdin = io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8", errors=errors)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run(f"--corpus={tmp_path}/a.txt") == 1
+        assert "standard input must be UTF-8" in capsys.readouterr().err
+    (tmp_path / "b.txt").write_text("\n")
+    assert run(f"--corpus={tmp_path}/b.txt", "--query=x") == 1
+
+
+def test_retrieval_of_questions(tmp_path, capsys):
+    path = write_questions(tmp_path / "q.json", squad_content())
+    assert retrieval(["retrieval", f"--questions={path}"]) == 0
+    rows = lines(capsys)
+    ways = ["vectors", "BM25 on tokens", "hybrid of both", "TF-IDF on characters"]
+    assert [row[0] for row in rows[1:]] == ways
+    assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
+    assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
+    assert retrieval(["retrieval"]) == 1
+    capsys.readouterr()
+    assert retrieval(["retrieval", f"--questions={path}", "--max_seq_length=513"]) == 1
+    assert "--max_seq_length must be at most max_position_embeddings" in one_line(capsys)
+
+
+def test_retrieval_among_some_articles(tmp_path, capsys):
+    """Their questions among their texts."""
+    content = squad_content()
+    (first,) = content["data"]
+    content["data"].append({"title": "u", "paragraphs": first["paragraphs"][1:]})
+    path = write_questions(tmp_path / "q.json", content)
+    assert retrieval(["retrieval", f"--questions={path}", "--articles=1:2"]) == 0
+    assert "1 queries, 1 texts" in capsys.readouterr().out
+    for flags, message in (
+        ([f"--questions={path}", "--articles=2:1"], "--articles must be two numbers"),
+        ([f"--questions={path}", "--articles=1:3"], "must have at least 3 articles"),
+        ([f"--data_dir={tmp_path}", "--articles=0:1"], "--articles needs --questions"),
+        ([f"--questions={path}", "--split=dev"], "--split needs --data_dir"),
+    ):
+        assert retrieval(["retrieval", *flags]) == 1
+        assert message in one_line(capsys)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs the extra 'search'")
+def test_an_approximate_index_is_kept(tmp_path, capsys, monkeypatch):
+    """In a small corpus it finds what the exact search finds, with the same cosines."""
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("".join(f"{text} {number}\n" for number in range(40) for text in TEXTS))
+    flags = (f"--corpus={corpus}", "--query=배송이 너무 늦어요 7", "--top=5")
+    assert run(*flags) == 0
+    exact = lines(capsys)
+    assert run(*flags, "--approximate") == 0
+    assert lines(capsys) == exact
+    monkeypatch.setattr(search_program, "make_index", None)  # the kept one is read
+    assert run(*flags, "--approximate") == 0
+    assert lines(capsys) == exact
+    nothing = Found(np.array([[3, -1]]), np.array([[0.5, -9.0]]))  # FAISS's sign for no neighbour
+    monkeypatch.setattr(search_program, "search_index", lambda *_: nothing)
+    assert run(*flags, "--approximate") == 0 and len(lines(capsys)) == 1
+    assert (tmp_path / "a.txt.index.npz").is_file()
+
+
+def test_an_approximate_index_refuses_nan():
+    """Before the library is needed."""
+    nan = np.full((3, 3), np.nan, np.float32)
+    for found in (lambda: make_index(nan), lambda: search_index(None, nan, 2)):
+        with pytest.raises(InputError, match="vectors must be finite numbers"):
+            found()
+
+
+def test_an_approximate_index_needs_its_library(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    (tmp_path / "a.txt").write_text("날씨가 좋다\n")
+    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--approximate") == 1
+    assert "an approximate index needs FAISS" in capsys.readouterr().err
