@@ -7,7 +7,7 @@ from bert_common.folders import check_utf8, read_bytes
 from bert_common.json_text import read_json
 from create_pretraining_data.engine.columns import saved_dataset_files
 from model_formats.encoders import ENCODERS
-from run_scripts.flags.paths import match_paths
+from run_scripts.flags.paths import first_of, match_paths
 
 # The endings of files that are read in a folder; the first three also with .gz.
 _LINES = (".txt", ".jsonl", ".ndjson")
@@ -20,9 +20,6 @@ _VOCABULARY = "vocab.txt"
 # Where `datasets` describes a saved data set, and a folder of several splits.
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _TRAIN = "train"
-
-# The maximum number of skipped files to show.
-_SHOWN = 3
 
 
 def find_texts(patterns: str) -> list[str]:
@@ -107,8 +104,5 @@ def _choose_split(folder):
 
 def _summary(folder, texts, others):
     line = f"{folder}: {len(texts):,} file{'s' * (len(texts) != 1)} of text"
-    if not others:
-        return line
-    shown = ", ".join(os.path.relpath(path, folder) for path in others[:_SHOWN])
-    more = f", {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
-    return f"{line}; left out: {shown}{more}"
+    left_out = [os.path.relpath(path, folder) for path in others]
+    return f"{line}; left out: {first_of(left_out)}" if others else line

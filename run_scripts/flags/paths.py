@@ -18,7 +18,7 @@ FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 # Flag -> the flag that replaces it; Google's command lines give both.
 _UNUSED_WITH = {"vocab_file": "spm_model_file"}
 
-# The maximum number of skipped folders to show.
+# The maximum number of names to show.
 _SHOWN = 3
 
 # An address of a storage system, alone or in a list.
@@ -88,8 +88,7 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
         if folders:
             within = list(filter(os.path.isdir, matches))
             if chosen and within and "**" not in pattern:  # such as data/* if data holds both
-                more = f", {len(within) - _SHOWN:,} more" if len(within) > _SHOWN else ""
-                print(f"{pattern}: files only; left out: {', '.join(within[:_SHOWN])}{more}")
+                print(f"{pattern}: files only; left out: {first_of(within)}")
             chosen = chosen or within
         if not chosen:
             raise InputError(_no_match(patterns, pattern, matches, flag_name))
@@ -98,6 +97,12 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
     if not found:
         raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
     return found
+
+
+def first_of(names: list[str]) -> str:
+    """Lists the first names, and says how many more there are."""
+    more = f", {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _no_match(patterns, pattern, matches, flag_name):

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import hashlib
+import os
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from bert_common.errors import InputError
@@ -16,7 +18,7 @@ from create_pretraining_data.records.metadata import (
 )
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.paths import expand_globs, first_of
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from tokenization import load_tokenizer
 from tokenization.loading import Tokenizer
@@ -34,8 +36,19 @@ class RecordFiles:
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
-        """Opens the files that a flag names, expanded by `expand_globs`."""
-        return cls(expand_globs(patterns, flag_name))
+        """Opens the files that a flag names, expanded by `expand_globs`.
+
+        Warns if files that are described with them are missing, as after an incomplete copy.
+        """
+        files = cls(expand_globs(patterns, flag_name))
+        described = {sidecar_path(path): says for path, says in files.described.items() if says}
+        for sidecar, says in described.items():
+            names, folder = [shard["file"] for shard in says["shards"]], os.path.dirname(sidecar)
+            lost = [name for name in names if not os.path.exists(os.path.join(folder, name))]
+            if lost:
+                all_of_them = f"the {len(names):,} files that {sidecar} describes"
+                warnings.warn(f"missing of {all_of_them}: {first_of(lost)}", stacklevel=2)
+        return files
 
     @functools.cached_property
     def described(self) -> dict[str, dict[str, Any]]:
