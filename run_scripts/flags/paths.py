@@ -24,21 +24,27 @@ _SHOWN = 3
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
+# What a shell would take away, left in a line that was copied to a flag file.
+_SHELLS = re.compile(r"""(['"]).*\1|.*\\""")
+
 
 def check_paths(values: "DataclassInstance") -> None:
-    """Raises an `InputError` for a zero byte or an address such as gs://bucket/folder.
+    """Raises an `InputError` for an address such as gs://bucket/folder, or a path in quotes.
 
     An address would become a local folder. Such storage is never used: renames there are not atomic
     and locks do not hold.
     """
     for field in dataclasses.fields(values):
-        value = getattr(values, field.name)
-        if isinstance(value, str) and "\0" in value:  # possible in a flag file
-            raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
-        if field.metadata["is_path"] and _ADDRESS.search(value or ""):
+        value = field.metadata["is_path"] and getattr(values, field.name) or ""
+        if _ADDRESS.search(value):
             raise InputError(
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "
                 f"or copy to it and from it. Received: {value}"
+            )
+        if _SHELLS.fullmatch(value) and not os.path.lexists(value):
+            raise InputError(
+                f"--{field.name} must be a path without quotes around it and without \\ after it: "
+                f"only a shell removes them. Received: {value}"
             )
 
 
