@@ -245,13 +245,10 @@ def _name_and_size(path):
 
 def _described_by(path, excluded):
     """Yields the existing, not excluded record files that a description applies to."""
-    path = os.path.realpath(path)
-    folder = os.path.dirname(path)
-    try:
-        description = _load(path, os.stat(path).st_mtime_ns)
-        files = [os.path.join(folder, shard["file"]) for shard in description["shards"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
+    path, files = os.path.realpath(path), []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        shards = _load(path, os.stat(path).st_mtime_ns)["shards"]
+        files = [os.path.join(os.path.dirname(path), shard["file"]) for shard in shards]
     yield from (file for file in files if file not in excluded and _find(file)[0] == path)
 
 

@@ -61,10 +61,8 @@ def _texts_in(folder):
         path = os.path.join(folder, name)
         if os.path.isdir(path):
             # A link may lead to an enclosing folder.
-            if _holds_model(path) or os.path.islink(path):
-                others.append(path)
-                continue
-            more_texts, more_others = _texts_in(path)
+            is_left_out = _holds_model(path) or os.path.islink(path)
+            more_texts, more_others = ([], [path]) if is_left_out else _texts_in(path)
             texts += more_texts
             others += more_others
         elif name == _VOCABULARY and _holds_model(folder):  # build_vocab wrote it beside the text
@@ -87,8 +85,7 @@ def _choose_split(folder):
     if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
         raise InputError(f"{path} must have a list of splits. Received: {splits!r:.80}")
     chosen = splits[0] if len(splits) == 1 else _TRAIN
-    missing = [name for name in splits if not os.path.isdir(os.path.join(folder, name))]
-    if chosen in missing:
+    if chosen in splits and not os.path.isdir(os.path.join(folder, chosen)):
         raise InputError(
             f"{path} must name folders beside it. Received: {chosen}, which is missing"
         )

@@ -36,14 +36,10 @@ class RecordFiles:
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
-        """Opens the files that a flag names, expanded by `expand_globs`.
-
-        Warns if files that are described with them are missing, as after an incomplete copy.
-        """
+        """Opens what a flag names, as `expand_globs`; warns if files described with it are gone."""
         files = cls(expand_globs(patterns, flag_name))
-        described = {sidecar_path(path): says for path, says in files.described.items() if says}
-        for sidecar, says in described.items():
-            names, folder = [shard["file"] for shard in says["shards"]], os.path.dirname(sidecar)
+        for sidecar, says in {sidecar_path(p): says for p, says in files.described.items()}.items():
+            names, folder = [s["file"] for s in says.get("shards", ())], os.path.dirname(sidecar)
             lost = [name for name in names if not os.path.exists(os.path.join(folder, name))]
             if lost:
                 all_of_them = f"the {len(names):,} files that {sidecar} describes"
