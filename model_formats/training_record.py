@@ -97,8 +97,7 @@ def trained_by(stages: Sequence[Stage]) -> str | None:
 
 
 def _latest_training(stages):
-    trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
-    return trainings[-1] if trainings else {}
+    return next((s for s in reversed(stages) if s.get("program") == "pre-training"), {})
 
 
 def add_counts(descriptions: Sequence[Mapping[str, Any]]) -> dict[str, int]:

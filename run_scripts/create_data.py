@@ -179,13 +179,12 @@ def warn_of_few_predictions(flags: CreateDataFlags) -> None:
 
 def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer: Tokenizer) -> None:
     """Warns, before the long work, if the model has too few positions or tokens for the records."""
+    length, config = flags.max_seq_length, folder.config
+    longer = f"--max_position_embeddings={length}"
     for needed, has, what, cure in (
-        (
-            flags.max_seq_length, folder.config.max_position_embeddings,
-            "positions", f"--max_position_embeddings={flags.max_seq_length}",
-        ),
-        (tokenizer.vocab_size, folder.config.vocab_size, "tokens", "--tokenizer_dir"),
-    ):  # fmt: skip
+        (length, config.max_position_embeddings, "positions", longer),
+        (tokenizer.vocab_size, config.vocab_size, "tokens", "--tokenizer_dir"),
+    ):
         if needed > has:
             warnings.warn(
                 f"the examples have {needed:,} {what}, the model in --model_dir has {has:,}: "
@@ -195,13 +194,11 @@ def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer:
 
 
 def choose_engine(
-    flags: CreateDataFlags, plan: WorkPlan, tokenizer: Tokenizer
+    flags: CreateDataFlags, plan: WorkPlan, tokenizer: Tokenizer, workers: int
 ) -> tuple[AbstractContextManager[Run], str]:
     """Returns the context manager, like `start_workers`, that runs tasks, and a name to print."""
     if flags.engine == "spark":
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
-    cores = flags.num_workers or available_cores()
-    workers = max(1, min(cores, len(plan.chunks)))
     engine = start_workers((plan, tokenizer), workers, FEWER_WORKERS, PRELOADED)
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
@@ -218,7 +215,8 @@ def run_passes(
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
     estimate = estimate_records_size(plan, tokenizer)
     numbers = range(flags.task_index, len(plan.chunks), flags.num_tasks)
-    engine, engine_name = choose_engine(flags, plan, tokenizer)
+    workers = max(1, min(flags.num_workers or available_cores(), len(plan.chunks)))
+    engine, engine_name = choose_engine(flags, plan, tokenizer, workers)
     print(
         f"text: {format_bytes(text_bytes)} in "
         f"{len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
@@ -227,7 +225,6 @@ def run_passes(
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
-    workers = min(flags.num_workers or available_cores(), len(plan.chunks))
     check_free_space(plan, estimate, workers)
     chunk_files = list(map(plan.chunk_path, numbers))
     remove_partial_files(chunk_files)
@@ -300,8 +297,7 @@ def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
     paths = {part.source.path for ranges in plan.chunks for part in ranges}
     now = describe_inputs(filter(os.path.exists, paths))
     before = {name: manifest[name] for name in now if name in manifest}  # without unpacked files
-    differences = describe_differences(before, {name: now[name] for name in before})
-    if differences:
+    if differences := describe_differences(before, {name: now[name] for name in before}):
         warnings.warn(
             "the text changed while it was read, so the records may be of both versions "
             f"({'; '.join(differences)}): the same command will make them anew",

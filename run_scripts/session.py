@@ -304,13 +304,13 @@ class Session:
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
             f"{self.compilation}, {batch} examples per update ({on_device} per device{split})"
         )
-        padded = f", padded to {_listed(lengths)}" if lengths else ""
+        listed = ", ".join(map(str, lengths))
+        padded = f", padded to {listed}" if lengths else ""
         self.print(f"{steps}{passes} {examples:,} examples{padded}")
         rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
-        slots = len(state.optimizer.slots)
         blockwise = is_blockwise(job.flags.attention, workload.length)
-        options: dict[str, Any] = {"slots": slots, "blockwise": blockwise}
+        options: dict[str, Any] = {"slots": len(state.optimizer.slots), "blockwise": blockwise}
         if workload.token_dropping:
             options["token_dropping"] = workload.token_dropping
             self.print(dropping_line(job.config, workload))
@@ -324,7 +324,7 @@ class Session:
         if self.compilation.update:
             line = "compiling the training step with XLA, which may take minutes"
             if len(lengths) > 1:
-                line += f" (once for each length: {_listed(lengths)})"
+                line += f" (once for each length: {listed})"
             self.print(line)
         else:
             self.print("compiling the training step, which may take a minute")
@@ -355,10 +355,6 @@ def model_line(title: str, config: EncoderConfig) -> str:
         del more["embedding_size"]
     sizes += [f"{name} {value}" for name, value in more.items() if value is not None]
     return f"model: {title}, {', '.join(sizes)}"
-
-
-def _listed(lengths):
-    return ", ".join(map(str, lengths))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _variables(state):
 
 
 def _finish(arguments, job, session, records):
-    from bert_tf.training.state import save
+    from bert_tf.training.state import start_saving
 
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
@@ -155,5 +155,5 @@ def _finish(arguments, job, session, records):
     state.step = step
     os.makedirs(job.flags.output_dir, exist_ok=True)
     write_files(job.flags.output_dir)
-    save(state, config)
+    start_saving(state, config)()
     print(f"step {step} is saved in {job.flags.output_dir}: run_pretraining goes on from there")

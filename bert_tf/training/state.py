@@ -208,13 +208,11 @@ def restore(
     return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 
 
-def save(state: TrainingState, config: "TrainingConfig") -> None:
-    """Writes a checkpoint, then removes the checkpoints that `config` does not keep."""
-    start_saving(state, config)()
-
-
 def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
-    """Copies a `TrainingState`; returns a function that writes the copy as `save` does."""
+    """Copies a `TrainingState`; returns a function that writes the copy as a checkpoint.
+
+    It then removes the checkpoints that `config` does not keep.
+    """
     return functools.partial(_write, state.arrays(), state.step, config)
 
 

@@ -1,5 +1,6 @@
 """Declares the description of records, a JSON file in the same folder."""
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -188,11 +189,8 @@ def described_records(record_file: str) -> int | None:
     """Returns the number of records in a file from its description; None if it is unknown."""
     _, description = _find(record_file)
     key = _name_and_size(os.path.realpath(record_file))
-    for shard in description["shards"] if description else ():
-        if (shard["file"], shard["size"]) == key:
-            count = shard.get("records")
-            return count if type(count) is int and count > 0 else None
-    return None
+    count = _shards(description)[key].get("records") if description else None
+    return count if type(count) is int and count > 0 else None
 
 
 # The least values of whole numbers where they are not 1.
@@ -227,16 +225,18 @@ def _find(record_file):
     record_file = os.path.realpath(record_file)  # a description is next to a link's target
     # The alternative name comes first, as it applies only to these records.
     for path in reversed(sidecar_names(record_file)):
-        try:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             description = _load(path, os.stat(path).st_mtime_ns)
             # A description does not apply to records that were replaced later.
-            key = _name_and_size(record_file)
-            known = any((shard["file"], shard["size"]) == key for shard in description["shards"])
+            known = _name_and_size(record_file) in _shards(description)
             if known and description["kind"] == KIND:
                 return path, description
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
     return None, None
+
+
+def _shards(description):
+    """Returns (name, size) -> what a description says about this record file."""
+    return {(shard["file"], shard["size"]): shard for shard in description["shards"]}
 
 
 def _name_and_size(path):
@@ -245,21 +245,17 @@ def _name_and_size(path):
 
 def _described_by(path, excluded):
     """Yields the existing, not excluded record files that a description applies to."""
-    path = os.path.realpath(path)
-    folder = os.path.dirname(path)
-    try:
-        description = _load(path, os.stat(path).st_mtime_ns)
-        files = [os.path.join(folder, shard["file"]) for shard in description["shards"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
+    path, files = os.path.realpath(path), []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        shards = _load(path, os.stat(path).st_mtime_ns)["shards"]
+        files = [os.path.join(os.path.dirname(path), shard["file"]) for shard in shards]
     yield from (file for file in files if file not in excluded and _find(file)[0] == path)
 
 
 def _is_sidecar(path):
-    try:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return _load(path, os.stat(path).st_mtime_ns)["kind"] == KIND
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return False
 
 
 @functools.lru_cache(maxsize=8)

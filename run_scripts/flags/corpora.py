@@ -7,7 +7,7 @@ from bert_common.folders import check_utf8, read_bytes
 from bert_common.json_text import read_json
 from create_pretraining_data.engine.columns import saved_dataset_files
 from model_formats.encoders import ENCODERS
-from run_scripts.flags.paths import match_paths
+from run_scripts.flags.paths import first_of, match_paths
 
 # The endings of files that are read in a folder; the first three also with .gz.
 _LINES = (".txt", ".jsonl", ".ndjson")
@@ -20,9 +20,6 @@ _VOCABULARY = "vocab.txt"
 # Where `datasets` describes a saved data set, and a folder of several splits.
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _TRAIN = "train"
-
-# The maximum number of skipped files to show.
-_SHOWN = 3
 
 
 def find_texts(patterns: str) -> list[str]:
@@ -64,10 +61,8 @@ def _texts_in(folder):
         path = os.path.join(folder, name)
         if os.path.isdir(path):
             # A link may lead to an enclosing folder.
-            if _holds_model(path) or os.path.islink(path):
-                others.append(path)
-                continue
-            more_texts, more_others = _texts_in(path)
+            is_left_out = _holds_model(path) or os.path.islink(path)
+            more_texts, more_others = ([], [path]) if is_left_out else _texts_in(path)
             texts += more_texts
             others += more_others
         elif name == _VOCABULARY and _holds_model(folder):  # build_vocab wrote it beside the text
@@ -90,8 +85,7 @@ def _choose_split(folder):
     if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
         raise InputError(f"{path} must have a list of splits. Received: {splits!r:.80}")
     chosen = splits[0] if len(splits) == 1 else _TRAIN
-    missing = [name for name in splits if not os.path.isdir(os.path.join(folder, name))]
-    if chosen in missing:
+    if chosen in splits and not os.path.isdir(os.path.join(folder, chosen)):
         raise InputError(
             f"{path} must name folders beside it. Received: {chosen}, which is missing"
         )
@@ -107,8 +101,5 @@ def _choose_split(folder):
 
 def _summary(folder, texts, others):
     line = f"{folder}: {len(texts):,} file{'s' * (len(texts) != 1)} of text"
-    if not others:
-        return line
-    shown = ", ".join(os.path.relpath(path, folder) for path in others[:_SHOWN])
-    more = f", {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
-    return f"{line}; left out: {shown}{more}"
+    left_out = [os.path.relpath(path, folder) for path in others]
+    return f"{line}; left out: {first_of(left_out)}" if others else line

@@ -77,8 +77,7 @@ def _read(named, inputs, folder, outer):
         raise InputError(
             f"--flagfile must be readable. Received: {path} ({error.strerror})"
         ) from None
-    flags = [line.strip() for line in lines if line.strip()]
-    flags = [flag for flag in flags if not flag.startswith(("#", "//"))]
+    flags = [f for line in lines if (f := line.strip()) and not f.startswith(("#", "//"))]
     if zeros := [flag for flag in flags if "\0" in flag]:
         name = _split(zeros[0])[1] or "flagfile"
         raise InputError(f"--{name} must not hold a zero byte. Received: {zeros[0]!r} in {path}")

@@ -18,27 +18,33 @@ FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 # Flag -> the flag that replaces it; Google's command lines give both.
 _UNUSED_WITH = {"vocab_file": "spm_model_file"}
 
-# The maximum number of skipped folders to show.
+# The maximum number of names to show.
 _SHOWN = 3
 
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
+# What a shell would take away, left in a line that was copied to a flag file.
+_SHELLS = re.compile(r"""(['"]).*\1|.*\\""")
+
 
 def check_paths(values: "DataclassInstance") -> None:
-    """Raises an `InputError` for a zero byte or an address such as gs://bucket/folder.
+    """Raises an `InputError` for an address such as gs://bucket/folder, or a path in quotes.
 
     An address would become a local folder. Such storage is never used: renames there are not atomic
     and locks do not hold.
     """
     for field in dataclasses.fields(values):
-        value = getattr(values, field.name)
-        if isinstance(value, str) and "\0" in value:  # possible in a flag file
-            raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
-        if field.metadata["is_path"] and _ADDRESS.search(value or ""):
+        value = field.metadata["is_path"] and getattr(values, field.name) or ""
+        if _ADDRESS.search(value):
             raise InputError(
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "
                 f"or copy to it and from it. Received: {value}"
+            )
+        if _SHELLS.fullmatch(value) and not os.path.lexists(value):
+            raise InputError(
+                f"--{field.name} must be a path without quotes around it and without \\ after it: "
+                f"only a shell removes them. Received: {value}"
             )
 
 
@@ -88,8 +94,7 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
         if folders:
             within = list(filter(os.path.isdir, matches))
             if chosen and within and "**" not in pattern:  # such as data/* if data holds both
-                more = f", {len(within) - _SHOWN:,} more" if len(within) > _SHOWN else ""
-                print(f"{pattern}: files only; left out: {', '.join(within[:_SHOWN])}{more}")
+                print(f"{pattern}: files only; left out: {first_of(within)}")
             chosen = chosen or within
         if not chosen:
             raise InputError(_no_match(patterns, pattern, matches, flag_name))
@@ -98,6 +103,12 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
     if not found:
         raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
     return found
+
+
+def first_of(names: list[str]) -> str:
+    """Lists the first names, and says how many more there are."""
+    more = f", {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _no_match(patterns, pattern, matches, flag_name):

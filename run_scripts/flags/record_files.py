@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import hashlib
+import os
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from bert_common.errors import InputError
@@ -14,9 +16,10 @@ from create_pretraining_data.records.metadata import (
     sidecar_path,
     tokenizer_beside,
 )
+from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.paths import expand_globs, first_of
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from tokenization import load_tokenizer
 from tokenization.loading import Tokenizer
@@ -34,8 +37,19 @@ class RecordFiles:
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
-        """Opens the files that a flag names, expanded by `expand_globs`."""
-        return cls(expand_globs(patterns, flag_name))
+        """Opens what a flag names, as `expand_globs`; warns of missing files and of two runs'."""
+        files = cls(expand_globs(patterns, flag_name))
+        sets = {collapse_output_file(path): without_shard(path) for path in files.paths}
+        stems = list(sets.values())
+        if twice := [name for name, stem in sets.items() if stems.count(stem) > 1]:
+            warnings.warn(f"read together, though one may be old: {first_of(twice)}", stacklevel=2)
+        for sidecar, says in {sidecar_path(p): says for p, says in files.described.items()}.items():
+            names, folder = [s["file"] for s in says.get("shards", ())], os.path.dirname(sidecar)
+            lost = [name for name in names if not os.path.exists(os.path.join(folder, name))]
+            if lost:
+                all_of_them = f"the {len(names):,} files that {sidecar} describes"
+                warnings.warn(f"missing of {all_of_them}: {first_of(lost)}", stacklevel=2)
+        return files
 
     @functools.cached_property
     def described(self) -> dict[str, dict[str, Any]]:

@@ -127,6 +127,20 @@ def test_addresses_of_storage_are_refused(flags_class):
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)
+def test_what_a_shell_removes_is_no_part_of_a_path(flags_class, tmp_path, monkeypatch):
+    """A line copied from a command into a flag file would name a folder with a quote in it."""
+    monkeypatch.chdir(tmp_path)
+    example = ["x", *shlex.split(flags_class.EXAMPLE)]
+    for name in (f.name for f in dataclasses.fields(flags_class) if f.metadata["is_path"]):
+        for value in ("'out/a b'", '"out/*.txt"', "out/a \\"):
+            with pytest.raises(InputError, match=f"--{name} must be a path without quotes.*Recei"):
+                parse(flags_class, [*example, f"--{name}={value}"])
+    (tmp_path / "'").mkdir()
+    (tmp_path / "'/a'").write_text("")
+    assert getattr(parse(flags_class, [*example, f"--{name}='/a'"]), name) == "'/a'"
+
+
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_a_home_folder_is_no_folder_named_tilde(flags_class, tmp_path, monkeypatch):
     """bash leaves ~ alone after "="; a folder of that name would one day be removed with rm -r."""
     monkeypatch.setenv("HOME", str(tmp_path))

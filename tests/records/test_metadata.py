@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -81,6 +82,27 @@ def test_a_file_in_the_place_of_the_tokenizer(made, tmp_path, capsys, name):
     assert main(["create", *flags, f"--output_file={tmp_path}/{name}"]) == 1
     assert f"{tmp_path}/ko.tokenizer, which is a file" in one_line(capsys)
     assert (tmp_path / "ko.tokenizer").read_text() == "mine"
+
+
+def test_a_missing_file_of_records_is_named(made, tmp_path):
+    for path in (*made.glob("plain-*"), made / "plain.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    with warnings.catch_warnings(action="error"):
+        RecordFiles.of(f"{tmp_path}/plain-00000-*", "input_file")  # the other one is left out
+    (tmp_path / "plain-00001-of-00002.tfrecord").unlink()
+    words = "missing of the 2 files that .*plain.json describes: plain-00001-of-00002.tfrecord"
+    with pytest.warns(UserWarning, match=words):
+        RecordFiles.of(f"{tmp_path}/plain-*.tfrecord", "input_file")
+
+
+def test_records_of_an_earlier_run_are_not_read_unnoticed(tmp_path):
+    for name in ("s-00000-of-00002", "s-00001-of-00002", "s-00000-of-00003", "t-00000-of-00003"):
+        (tmp_path / f"{name}.tfrecord").write_text("")
+    with warnings.catch_warnings(action="error"):
+        RecordFiles.of(f"{tmp_path}/*-of-00003.tfrecord", "input_file")
+    words = "read together, .*: .*/s.tfrecord@2, [^,]*/s.tfrecord@3$"
+    with pytest.warns(UserWarning, match=words):
+        RecordFiles.of(f"{tmp_path}/*.tfrecord", "input_file")
 
 
 def test_held_out_records_have_their_own_lengths(made, tmp_path, capsys):
