@@ -109,7 +109,7 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     """Finds the label of a user's own test file that names its column unlike the training file.
 
     `source` has no label. The returned source has one if exactly one column has a usual name of
-    labels and its first value is a label of the data set.
+    labels and its first value, empty ones aside, is a label of the data set.
     """
     path = source.files[0]
     names = [] if isinstance(source.text, int) else column_names(path, source.encoding)
@@ -121,10 +121,10 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     for where, field in read_rows(path, guessed):
         try:
             value = field(label)
+            if is_empty(value):  # of several labels, none is an answer
+                continue
             read_label(dataset, value, where)
         except InputError:
-            return source
-        if is_empty(value):
             return source
         say_guessed(path, label=label)
         return guessed
