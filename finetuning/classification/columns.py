@@ -116,17 +116,16 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     found = [name for name in names if name.lower() in LABEL_NAMES and name != source.text]
     if len(found) != 1:
         return source
-    label = found[0]
-    guessed = source._replace(label=label)
+    guessed = source._replace(label=found[0])
     for where, field in read_rows(path, guessed):
         try:
-            value = field(label)
+            value = field(found[0])
             if is_empty(value):  # of several labels, none is an answer
                 continue
             read_label(dataset, value, where)
         except InputError:
             return source
-        say_guessed(path, label=label)
+        say_guessed(path, label=found[0])
         return guessed
     return source
 

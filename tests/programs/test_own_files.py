@@ -257,6 +257,17 @@ def test_a_test_file_without_labels(trained, tmp_path, capsys):
     assert len(shares) == len(NEW) and all(len(line.split("\t")) == 2 for line in shares)
 
 
+def test_a_test_file_whose_labels_are_not_found_is_said(trained, tmp_path, capsys):
+    dev = write(tmp_path / "dev", "csv", "utf-8", ("내용", "분류"), ROWS[:5])
+    test = write(tmp_path / "test", "csv", "utf-8", ("내용", "정답"), ROWS[:5])
+    flags = {**OWN, "do_train": False, "do_eval": True, "test_file": test}
+    for more, is_said in (({"dev_file": dev}, True), ({"label_column": "정답"}, False)):
+        assert trained.run(**flags, **more) == 0
+        out = capsys.readouterr().out
+        assert ("test: no labels, so it is not evaluated on (--label_column" in out) == is_said
+        assert ("test: 5 examples" in out) != is_said
+
+
 def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys):
     """Trained on --data_file: measured on a folder, on files, whatever their kind."""
     names, data = ("내용", "분류"), tmp_path / "data"
