@@ -132,8 +132,7 @@ def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example
         texts = list(groups[label])
         count = max(1, round(len(texts) * HELD_OUT_SHARE)) if len(texts) > 1 else 0
         held.update(texts[i] for i in rng.permutation(len(texts))[:count])
-    chosen = [e for e in examples if ((e.text, e.second) in held) == (part == "dev")]
-    if not chosen:
+    if not (chosen := [e for e in examples if ((e.text, e.second) in held) == (part == "dev")]):
         raise InputError(
             f"{path} must hold examples enough to hold some out: two texts of a class. "
             f"Received: {len(examples)} examples"
@@ -148,8 +147,7 @@ HELD_OUT_SHARE = 0.1
 def find_file(name: str, data_dir: str, folder: str) -> str:
     """Returns the path of a data set's file, in `data_dir` itself or in its subfolder `folder`."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
-    existing = [path for path in paths if os.path.isfile(path)]
-    if existing:
+    if existing := [path for path in paths if os.path.isfile(path)]:
         return existing[0]
     paths = dict.fromkeys(map(os.path.normpath, paths))
     stem = os.path.splitext(os.path.basename(name))[0]

@@ -30,10 +30,9 @@ _noted: set[tuple[str, str]] = set()
 def check_ending(path: str) -> None:
     """Raises an `InputError` if a user's own file does not have one of `ENDINGS`."""
     if not path.lower().endswith(ENDINGS):
-        is_workbook = path.lower().endswith((".xlsx", ".xls"))
-        other = " (save a workbook as CSV UTF-8)" if is_workbook else ""
+        end = " (save a workbook as CSV UTF-8)" if path.lower().endswith((".xlsx", ".xls")) else ""
         raise InputError(
-            f"a file of examples must end in {', '.join(ENDINGS)}{other}. Received: {path}"
+            f"a file of examples must end in {', '.join(ENDINGS)}{end}. Received: {path}"
         )
 
 
@@ -102,10 +101,13 @@ def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, 
         lines = (row for row in read_lines(path, encoding) if row[1].strip())
         entries = ((where, read_json(line, where)) for where, line in lines)
     else:
-        found = read_json(read_text(path, encoding), path)
-        if not isinstance(found, list):
-            raise InputError(f"{path} must hold a list of objects. Received: {shortened(found)}")
-        entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(found, 1))
+        text = read_text(path, encoding).strip()
+        if not text.startswith("["):
+            raise InputError(
+                f"{path} must hold a list of objects, [...]; lines of objects are .jsonl. "
+                f"Received: {shortened(text)}"
+            )
+        entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(read_json(text, path), 1))
     for where, entry in entries:
         check_object(entry, where)
         named = {composed(name): value for name, value in entry.items()}

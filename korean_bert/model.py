@@ -456,10 +456,10 @@ class Model:
         ids, spans = with_ends(tokenizer, first), [None, *spans, None]
         segment_ids = [0] * len(ids)
         if second is not None:
-            check_text(second, "second")
-            other, more, _ = encode_masked(tokenizer, second)
-            ids, spans = [*ids, *other, ids[-1]], [*spans, *more, None]
-            segment_ids += [1] * (len(other) + 1)
+            other, more, _ = encode_masked(tokenizer, check_text(second, "second"))
+            if other:  # else a single text, as for `embed` and `predict`
+                ids, spans = [*ids, *other, ids[-1]], [*spans, *more, None]
+                segment_ids += [1] * (len(other) + 1)
         self._check_length(ids)
         inputs = {
             "input_ids": np.array([ids], np.int32),

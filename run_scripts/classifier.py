@@ -263,6 +263,8 @@ def read_data(values: ClassifierFlags) -> Dataset:
     dataset = _read_data(values)
     if values.predict_file:
         dataset = add_predicted(dataset, values)
+    if values.do_eval and dataset.splits.get("test") is False and dataset.sources["test"].own:
+        print("test: no labels, so it is not evaluated on (--label_column names their column)")
     check_weights(values.class_weights, dataset.labels)
     return dataset
 
@@ -342,11 +344,10 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
     is_flat = path.lower().endswith(TABLE_ENDINGS)
     is_half = train.second is not None and None in (columns.text, columns.second)
     if is_half or (train.entities and (columns.text is None or is_flat)):
-        other = " (--text_column and --second_column name others)"
-        other = ", in JSON" if train.entities else other
+        end = ", in JSON" if train.entities else " (--text_column and --second_column name others)"
         raise InputError(
             f"--predict_file must have {', '.join(map(str, _named(train)))} as the files of "
-            f"--task_name={values.task_name}{other}. Received: {path} with {', '.join(names)}"
+            f"--task_name={values.task_name}{end}. Received: {path} with {', '.join(names)}"
         )
     return columns
 

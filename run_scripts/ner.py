@@ -17,6 +17,7 @@ from finetuning.ner.untagged import (
     count_kinds,
     read_dataset_split,
 )
+from finetuning.settings import split_names
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -87,7 +88,7 @@ def read_data(values: NerFlags) -> NerDataset:
             f"--task_name must be one of {', '.join(FORMATS)}. "
             f"Received: {values.task_name or 'none'}"
         )
-    labels = tuple(values.labels.split(",")) if values.labels else ()
+    form, labels = FORMATS[values.task_name], split_names(values.labels)
     odd = odd_tags(labels)
     if labels and (values.do_train or values.do_eval):  # predicting text needs no I-X
         odd += {*tags_of_kinds({label[2:] for label in labels} - {""})} - {*labels}
@@ -96,11 +97,11 @@ def read_data(values: NerFlags) -> NerDataset:
             f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"
         )
     if values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
-        dataset = make_ner_dataset(FORMATS[values.task_name], values.data_dir, labels)
+        dataset = make_ner_dataset(form, values.data_dir, labels)
     else:  # only --predict_file is tagged
-        dataset = NerDataset(
-            FORMATS[values.task_name], labels or FORMATS[values.task_name].tags, {}
-        )
+        dataset = NerDataset(form, labels or form.tags, {})
+    if not dataset.tags:  # as a model has none that is not fine-tuned
+        raise InputError("--labels must be given where the model's folder has none. Received: none")
     dataset = add_untagged(dataset, values.data_dir, values.predict_file, values.predict_format)
     for file in dataset.untagged:
         print(f"{file.path}: read as {DESCRIPTIONS[file.form]}")

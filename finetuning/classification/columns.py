@@ -109,24 +109,23 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     """Finds the label of a user's own test file that names its column unlike the training file.
 
     `source` has no label. The returned source has one if exactly one column has a usual name of
-    labels and its first value is a label of the data set.
+    labels and its first value, empty ones aside, is a label of the data set.
     """
     path = source.files[0]
     names = [] if isinstance(source.text, int) else column_names(path, source.encoding)
     found = [name for name in names if name.lower() in LABEL_NAMES and name != source.text]
     if len(found) != 1:
         return source
-    label = found[0]
-    guessed = source._replace(label=label)
+    guessed = source._replace(label=found[0])
     for where, field in read_rows(path, guessed):
         try:
-            value = field(label)
+            value = field(found[0])
+            if is_empty(value):  # of several labels, none is an answer
+                continue
             read_label(dataset, value, where)
         except InputError:
             return source
-        if is_empty(value):
-            return source
-        say_guessed(path, label=label)
+        say_guessed(path, label=found[0])
         return guessed
     return source
 

@@ -179,7 +179,7 @@ def _find_labels(data_dir, source, multi_label):
     """Finds the labels of the training file, sorted as numbers if all are, else as texts."""
     if source is None:
         raise InputError(
-            "--labels must be given where there is no training file to find them in. Received: none"
+            "--labels must be given where neither training file nor model has them. Received: none"
         )
     path, labels = find_file(source.files[0], data_dir, ""), set()
     for where, field in read_rows(path, source):

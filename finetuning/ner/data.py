@@ -259,8 +259,7 @@ def to_iob2(tags: Iterable[str]) -> list[str]:
 
 def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     """Returns the tags of all kinds in sentences, in alphabetical order, with "O" last."""
-    kinds = {tag[2:] for sentence in sentences for tag in sentence.tags} - {""}
-    return tags_of_kinds(sorted(kinds))
+    return tags_of_kinds(sorted({tag[2:] for each in sentences for tag in each.tags} - {""}))
 
 
 class UntaggedFile(NamedTuple):

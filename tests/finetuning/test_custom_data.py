@@ -124,6 +124,8 @@ def test_labels_that_are_given(tmp_path):
     assert made.labels == ("yes", "no", "never") and made.metrics == ("matthews", "accuracy")
     assert made.splits == {"dev": True}
     assert examples(made, tmp_path, "dev") == [("A", None, 0)]
+    with pytest.raises(InputError, match="where neither training file nor model has them"):
+        dataset(tmp_path)
 
 
 LINES = "text\tlabel\nA\tx\nB\ty\n"

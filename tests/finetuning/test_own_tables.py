@@ -173,7 +173,7 @@ def test_labels_are_checked_row_by_row(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name, content, problem",
     (
-        ("train.json", '{"text": "가"}', "must hold a list of objects. Received: {'text'"),
+        ("train.json", '\n{"text": "가"}', "list of objects, .*jsonl. Received: '{\"text"),
         ("train.json", "[]", "must hold an example. Received: none"),
         ("train.json", "[3]", "train.json entry 1 must be an object. Received: 3"),
         ("train.jsonl", " \n", "must hold an example. Received: none"),

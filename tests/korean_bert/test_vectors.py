@@ -83,6 +83,16 @@ def test_pieces_with_their_places(folders):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("second", ("", " \n"))
+def test_a_second_text_without_tokens_is_none(folders, second):
+    model, _ = folders["bert"]
+    states, attention = model.hidden_states("books", second), model.attention("books", second)
+    assert states.pieces == attention.pieces == ("[CLS]", "book", "##s", "[SEP]")
+    assert states.spans == attention.spans == (None, (0, 4), (4, 5), None)
+    (expected,) = model.embed([("books", second)])
+    np.testing.assert_allclose(states.vectors[-1].mean(axis=0), expected, atol=1e-5, rtol=0)
+
+
 POOLED = {
     "mean": lambda vectors: vectors.mean(axis=0),
     "cls": lambda vectors: vectors[0],

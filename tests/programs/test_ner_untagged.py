@@ -194,10 +194,19 @@ def test_spaces_between_tags_on_the_command_line():
     assert parse(ner.NerFlags, argv).labels == "B-장소,I-장소,O"
 
 
-@pytest.mark.parametrize("labels", ("O,I-X", "B-X,I-X"))
-def test_tags_that_no_prediction_can_use(labels, tmp_path):
-    """A folder of transformers may have them: no entity begins with I-X, and [CLS] is O."""
+NONE = "--labels must be given where the model's folder has none. Received: none"
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    (("O,I-X", f"{LABELS}O,I-X"), ("B-X,I-X", f"{LABELS}B-X,I-X"), (None, NONE)),
+)
+def test_tags_that_no_prediction_can_use(labels, message, tmp_path):
+    """A folder of transformers may have them: no entity begins with I-X, and [CLS] is O.
+
+    A model that is not fine-tuned has none.
+    """
     (tmp_path / "new.txt").write_text("the film\n")
     flags = {"task_name": "conll", "do_predict": True, "predict_file": str(tmp_path / "new.txt")}
-    with pytest.raises(InputError, match=f"{LABELS}{labels}"):
+    with pytest.raises(InputError, match=message):
         ner.read_data(ner.NerFlags(output_dir="o", labels=labels, **flags))

@@ -235,6 +235,17 @@ def test_a_guessed_label_is_said_and_taken_for_one_only_if_it_is(tmp_path, capsy
         read_split(made, "test", "")
 
 
+@pytest.mark.parametrize("labels, is_label", ((("", "a,b"), True), (("", ""), False)))
+def test_a_guessed_label_may_begin_with_a_row_that_has_none(tmp_path, labels, is_label):
+    rows = list(zip(NEW, labels, strict=False))
+    train = write(tmp_path / "train", "csv", "utf-8", ("text", "label"), [("가", "a"), ("나", "b")])
+    test = write(tmp_path / "test", "csv", "utf-8", ("text", "라벨"), rows)
+    files = {"train": str(train), "test": str(test)}
+    made = own_dataset(files, "multi_label", Columns("text", None, "label", None))
+    expected = [(0, 0), (1, 1)] if is_label else [None, None]
+    assert [e.label for e in read_split(made, "test", "")[0]] == expected
+
+
 def test_a_test_file_without_labels(trained, tmp_path, capsys):
     """Its table, and Google's file of probabilities, each in its own file."""
     path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
@@ -244,6 +255,17 @@ def test_a_test_file_without_labels(trained, tmp_path, capsys):
     assert table[0].startswith("내용,주문,label,probability") and len(table) == 1 + len(NEW)
     shares = (trained.output / "test_results.tsv").read_text().splitlines()
     assert len(shares) == len(NEW) and all(len(line.split("\t")) == 2 for line in shares)
+
+
+def test_a_test_file_whose_labels_are_not_found_is_said(trained, tmp_path, capsys):
+    dev = write(tmp_path / "dev", "csv", "utf-8", ("내용", "분류"), ROWS[:5])
+    test = write(tmp_path / "test", "csv", "utf-8", ("내용", "정답"), ROWS[:5])
+    flags = {**OWN, "do_train": False, "do_eval": True, "test_file": test}
+    for more, is_said in (({"dev_file": dev}, True), ({"label_column": "정답"}, False)):
+        assert trained.run(**flags, **more) == 0
+        out = capsys.readouterr().out
+        assert ("test: no labels, so it is not evaluated on (--label_column" in out) == is_said
+        assert ("test: 5 examples" in out) != is_said
 
 
 def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys):
