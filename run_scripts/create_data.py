@@ -179,10 +179,9 @@ def warn_of_few_predictions(flags: CreateDataFlags) -> None:
 
 def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer: Tokenizer) -> None:
     """Warns, before the long work, if the model has too few positions or tokens for the records."""
-    length, config = flags.max_seq_length, folder.config
-    longer = f"--max_position_embeddings={length}"
+    most, config = flags.max_seq_length, folder.config
     for needed, has, what, cure in (
-        (length, config.max_position_embeddings, "positions", longer),
+        (most, config.max_position_embeddings, "positions", f"--max_position_embeddings={most}"),
         (tokenizer.vocab_size, config.vocab_size, "tokens", "--tokenizer_dir"),
     ):
         if needed > has:

@@ -43,12 +43,13 @@ class RecordFiles:
         stems = list(sets.values())
         if twice := [name for name, stem in sets.items() if stems.count(stem) > 1]:
             warnings.warn(f"read together, though one may be old: {first_of(twice)}", stacklevel=2)
-        for sidecar, says in {sidecar_path(p): says for p, says in files.described.items()}.items():
-            names, folder = [s["file"] for s in says.get("shards", ())], os.path.dirname(sidecar)
-            lost = [name for name in names if not os.path.exists(os.path.join(folder, name))]
+        for path, says in {id(says): (p, says) for p, says in files.described.items()}.values():
+            names, sidecar = [s["file"] for s in says.get("shards", ())], sidecar_path(path)
+            beside = functools.partial(os.path.join, os.path.dirname(sidecar))
+            lost = [name for name in names if not os.path.exists(beside(name))]
             if lost:
-                all_of_them = f"the {len(names):,} files that {sidecar} describes"
-                warnings.warn(f"missing of {all_of_them}: {first_of(lost)}", stacklevel=2)
+                described = f"{len(names):,} files that {sidecar} describes"
+                warnings.warn(f"missing of the {described}: {first_of(lost)}", stacklevel=2)
         return files
 
     @functools.cached_property
