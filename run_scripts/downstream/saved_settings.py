@@ -36,8 +36,7 @@ def find_model(given: FinetuneFlags) -> GivenModel:
         # So that the training command can be rerun without --do_train.
         use_folder = not trained_checkpoint(given.output_dir)
         model = dataclasses.replace(model, folder_has_weights=use_folder)
-    places = output_dirs(given) if given.do_train else [given.output_dir]
-    folders = [ModelFolder(place) for place in places]
+    folders = [*map(ModelFolder, output_dirs(given) if given.do_train else [given.output_dir])]
     if not given.do_train and model.checkpoint:
         folders.insert(0, model.checkpoint_folder)
     fine_tuned = next((folder for folder in folders if folder.is_fine_tuned), None)
@@ -152,8 +151,7 @@ def _settings_of_transformers(given, model, task):
         return {}
     folder = model.checkpoint_folder
     file = None if folder.difference else folder.transformers_config
-    found = task_of(file.values) if file else None
-    if not (file and found):
+    if not (file and (found := task_of(file.values))):
         return {}
     if found is not task:
         raise InputError(
@@ -170,6 +168,8 @@ def _settings_of_transformers(given, model, task):
         known["task_type"] = type_of(file.values, file.path)
     labels = None if given.labels else folder.transformers_settings.get("labels")
     if not labels or re.fullmatch(UNNAMED, labels):
+        if labels and dataset is None:
+            print("note: the model's classes have no names; give --labels in the model's order")
         return known
     names = tuple(labels.split(","))
     if dataset is None:

@@ -109,7 +109,7 @@ def test_pretraining_continues(folder, capsys):
     assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
 
 
-def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
+def test_the_order_of_the_classes_in_an_evaluation(tmp_path, capsys):
     """It is that of config.json, as the head has it; the flags of a known task must not differ."""
     shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
     config = json.loads((FOLDERS / "bert_classifier" / "config.json").read_text())
@@ -125,7 +125,14 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
     assert labels(("good", "bad"), "tsv") == "good,bad"
     assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"
     assert labels(("good", "bad"), "tsv", do_train=True) is None
-    assert labels(("LABEL_0", "LABEL_1"), "tsv") is None
+    # Then nothing says whether the classes are in the order of the files' labels.
+    for task, more, is_said in (
+        ("tsv", {}, True),
+        ("tsv", {"labels": "b,a"}, False),
+        ("nsmc", {}, False),
+    ):
+        assert labels(("LABEL_0", "LABEL_1"), task, **more) == more.get("labels")
+        assert ("the model's classes have no names" in capsys.readouterr().out) == is_said
     assert labels(("0", "1"), "nsmc") is None
     other_order = "the classes 0, 1 in this order. Received: .* with 1, 0"
     with pytest.raises(InputError, match=other_order):
