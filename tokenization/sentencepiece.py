@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from tokenization.base import EncodedPart, TokenizerInterface, listed
+from tokenization.base import EncodedPart, TokenizerInterface, as_utf8
 from tokenization.byte_pieces import BYTE_PIECES, join_bytes
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
@@ -96,14 +96,14 @@ class SentencePieceTokenizer(TokenizerInterface):
         return group_words(self._pieces(text))
 
     def encode_words(self, texts: Iterable[str]) -> "tf.RaggedTensor":
-        """Encodes an iterable of texts, not a tensor, with the library's own batch call.
+        """Encodes texts, an iterable or eager tensor, with the library's own batch call.
 
         Returns:
             int32 tf.RaggedTensor [B, (words), (tokens)], grouped as by `tokenize_words`.
         """
         import tensorflow as tf  # here: the other methods work without it
 
-        preprocessed = [self._preprocess(text) for text in listed(texts)]
+        preprocessed = [self._preprocess(text) for text in as_utf8(texts).numpy()]
         rows = [
             group_words(split_numbers(self.sp_model, pieces))
             for pieces in self.sp_model.encode(preprocessed, out_type=str)

@@ -120,12 +120,17 @@ class WordPiece:
                 elif self.unknown == "bytes":
                     pieces = self.bytes_of(word[start], continues or start > 0)
                     matched += [(piece, start, end) for piece in pieces]
+                elif self.unknown == "word":
+                    matched = [(UNKNOWN_TOKEN, 0, len(word))]
+                    break
                 else:
-                    self._warn_of_hangul_mismatch(word)
-                    if self.unknown == "word":
-                        return [(UNKNOWN_TOKEN, 0, len(word))]
                     matched.append((UNKNOWN_TOKEN, start, end))
             start, table, longest = end, self.inside, self._longest_inside
+        if self._hangul and any(piece == UNKNOWN_TOKEN for piece, _, _ in matched):
+            mismatch = describe_hangul_mismatch(word, *self._hangul)
+            if mismatch:
+                self._hangul = None  # warns once
+                warnings.warn(mismatch, stacklevel=2)
         return matched
 
     def bytes_of(self, character: str, inside: bool) -> list[str]:
@@ -139,13 +144,6 @@ class WordPiece:
         if self.unknown != "bytes":
             return tokens
         return join_bytes(tokens, self.continuation_prefix, self.begin)
-
-    def _warn_of_hangul_mismatch(self, word: str) -> None:
-        """Warns once if text and vocabulary spell Hangul in different forms."""
-        mismatch = self._hangul and describe_hangul_mismatch(word, *self._hangul)
-        if mismatch:
-            self._hangul = None
-            warnings.warn(mismatch, stacklevel=2)
 
 
 def _longest_by_first_character(pieces: Iterable[str]) -> dict[str, int]:

@@ -221,13 +221,13 @@ def _take_piece(part, documents):
 def _cut_sentence(sentence):
     """Yields the parts of a very long sentence, cut between words."""
     is_long = 4 * len(sentence) > LONGEST_SEARCH and len(sentence.encode()) > LONGEST_SEARCH
-    most = CHUNK_BYTES // 4  # characters, which take up to four bytes
-    while is_long and len(sentence) > most:
-        end = sentence.rfind(" ", 1, most)
-        end = most if end < 0 else end
-        yield sentence[:end].rstrip()
-        sentence = sentence[end:].lstrip()
-    yield sentence
+    start, most = 0, CHUNK_BYTES // 4  # characters, which take up to four bytes
+    while is_long and len(sentence) - start > most:
+        end = sentence.rfind(" ", start + 1, start + most)
+        end = start + most if end < 0 else end
+        yield sentence[start:end].rstrip()
+        start = next(k for k in range(end, len(sentence)) if not sentence[k].isspace())
+    yield sentence[start:]
 
 
 def _read_text(part):

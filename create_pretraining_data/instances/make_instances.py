@@ -42,7 +42,7 @@ class InstanceSettings:
     pair_rules: PairRules
     masking_rules: MaskingRules
     record_format: RecordFormat
-    dupe_factor: int  # the number of passes over the documents, with different segments and masks
+    dupe_factor: int  # the number of passes over the documents, with different masks and pairs
 
 
 @dataclasses.dataclass

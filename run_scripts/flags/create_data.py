@@ -172,7 +172,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
-        "The number of passes over the text, each with different segments and masks. The "
+        "The number of passes over the text, each with different masks and pairs. The "
         "defaults of BERT and ALBERT are for --masking=static; with --masking=dynamic, the "
         "default is 1.",
         least=1,

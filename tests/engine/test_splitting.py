@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import time
 import tracemalloc
 
 import numpy as np
@@ -273,6 +274,15 @@ def test_a_long_json_document_is_cut(tmp_path, short_search, long):
     assert all(len(made[number][0][0]) > 1 for number in continued)
     sizes = sum(part.size for ranges in chunks for part in ranges)
     assert sizes == pytest.approx(sum(source.size for source in sources), rel=0.01)
+
+
+def test_cutting_a_long_json_document_takes_linear_time(tmp_path, short_search):
+    path = write(tmp_path, json.dumps({"text": "가나 " * 2_000_000}, ensure_ascii=False), "a.jsonl")
+    chunks, _ = cut_into_chunks([InputFile(path, path, os.path.getsize(path), "jsonl")])
+    started = time.perf_counter()
+    [document] = read_chunk_text(chunks[1])
+    assert set(" ".join(document).split()) == {"가나"}
+    assert time.perf_counter() - started < 5
 
 
 def test_json_of_more_than_the_memory_is_refused(tmp_path, short_search, monkeypatch):

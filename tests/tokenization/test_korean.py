@@ -1,5 +1,6 @@
 """The effects of each switch of KoreanTokenizer, and what each needs."""
 
+import time
 import unicodedata
 import warnings
 
@@ -124,7 +125,7 @@ def test_warns_of_the_other_form_once(tmp_path):
 
 LONG = {
     "word": "가" * 350_000,  # a megabyte
-    "unknown": "😀" * 30_000,
+    "unknown": "😀" * 100_000,
     "jamo": "뷁" * 30_000,
     "marks": "e" + "\u0301" * 30_000,
     "spaces": "가 " * 30_000,
@@ -134,7 +135,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_length_is_no_obstacle(tmp_path, name):
-    text = LONG[name]
+    text, started = LONG[name], time.perf_counter()
     tokenizer = made(
         tmp_path, PIECES + JAMO, unknown="character", jamo_fallback=True, shorten_runs=3,
         word_end_marker="▁", word_end_marker_at="eojeol",
@@ -144,6 +145,9 @@ def test_length_is_no_obstacle(tmp_path, name):
     assert again == ids and spans[-1][1] <= len(text)
     assert tokenizer.encode(tokenizer.decode(ids)) == ids
     assert made(tmp_path).tokenize(text)[:1] in (["[UNK]"], ["가"], ["ㅋ"])
+    # Without jamo, what is unknown is searched for them.
+    assert len(made(tmp_path, unknown="character").tokenize(text)) > 1000
+    assert time.perf_counter() - started < 15  # linear time takes a few
 
 
 def test_300_syllables(tmp_path):

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import tensorflow as tf
 
 from tests.support.paths import TEST_DATA
 
@@ -106,6 +107,7 @@ def test_sentencepiece_batches():
     for tokenizer in spm_tokenizers():
         rows = tokenizer.encode_batch(SPM_TEXTS).to_list()
         assert rows == [tokenizer.encode(text) for text in SPM_TEXTS]
+        assert tokenizer.encode_batch(tf.constant(SPM_TEXTS[:3])).to_list() == rows[:3]
         words = tokenizer.encode_words(SPM_TEXTS).to_list()
         assert [list(map(len, row)) for row in words] == [
             list(map(len, tokenizer.tokenize_words(text))) for text in SPM_TEXTS
