@@ -143,7 +143,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
             return
         super().build(variables)
         # How many of the `iterations` changed no weight, as loss or gradient was not finite.
-        self.skipped = self.add_variable((), dtype="int", name="skipped")
+        self.skipped = keras.Variable(0, dtype="int", trainable=False, name="skipped")
+        self._untrack_variable(self.skipped)  # else Keras would not read .keras files without it
         slots = self.slots.values()
         # One list per slot, with one entry per variable.
         self._slot_variables = self.add_optimizer_variables(
@@ -196,7 +197,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         # A table's gradient may be tf.IndexedSlices, whose rows a sum with a tensor adds up.
         gradient = ops.add(ops.zeros_like(weight), gradient)
         decayed = self.is_decayed(variable)
-        step = ops.convert_to_tensor(self.iterations)
+        step = ops.subtract(self.iterations, self.skipped)
         weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed, step)
         self.assign(variable, weight)
         for slot, value in zip(slots, values, strict=True):

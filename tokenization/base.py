@@ -150,7 +150,7 @@ class TokenizerInterface:
             # Its tables must outlive a graph that the first call may be traced in, as in `tf.data`.
             with tf.init_scope():
                 self._graph_tokenizer = GraphTokenizer(self)
-        return self._graph_tokenizer.encode_words(as_utf8(texts))
+        return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Returns the ids, as from `encode`, and each token's (start, end) in the original text."""
@@ -214,7 +214,7 @@ def listed(texts: Iterable[str]) -> list[str]:
     return list(texts)
 
 
-def as_utf8(texts: Any) -> "tf.Tensor":
+def _as_utf8(texts):
     """Converts texts to a string tensor, lone surrogates to U+FFFD; returns a tensor unchanged."""
     import tensorflow as tf
 

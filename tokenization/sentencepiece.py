@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from tokenization.base import EncodedPart, TokenizerInterface, as_utf8
+from tokenization.base import EncodedPart, TokenizerInterface, listed
 from tokenization.byte_pieces import BYTE_PIECES, join_bytes
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
@@ -103,7 +103,8 @@ class SentencePieceTokenizer(TokenizerInterface):
         """
         import tensorflow as tf  # here: the other methods work without it
 
-        preprocessed = [self._preprocess(text) for text in as_utf8(texts).numpy()]
+        given = listed(texts.numpy() if isinstance(texts, tf.Tensor) else texts)
+        preprocessed = [self._preprocess(text) for text in given]
         rows = [
             group_words(split_numbers(self.sp_model, pieces))
             for pieces in self.sp_model.encode(preprocessed, out_type=str)

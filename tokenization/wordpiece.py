@@ -103,7 +103,7 @@ class WordPiece:
         table, longest = self.begin, self._longest_begin
         if continues:
             table, longest = self.inside, self._longest_inside
-        matched, start = [], 0
+        matched, start, misses = [], 0, False
         while start < len(word):
             reach = longest.get(word[start], 0)
             for end in range(min(len(word), start + reach), start, -1):
@@ -120,13 +120,14 @@ class WordPiece:
                 elif self.unknown == "bytes":
                     pieces = self.bytes_of(word[start], continues or start > 0)
                     matched += [(piece, start, end) for piece in pieces]
-                elif self.unknown == "word":
-                    matched = [(UNKNOWN_TOKEN, 0, len(word))]
-                    break
                 else:
+                    misses = True
+                    if self.unknown == "word":
+                        matched = [(UNKNOWN_TOKEN, 0, len(word))]
+                        break
                     matched.append((UNKNOWN_TOKEN, start, end))
             start, table, longest = end, self.inside, self._longest_inside
-        if self._hangul and any(piece == UNKNOWN_TOKEN for piece, _, _ in matched):
+        if misses and self._hangul:  # once, as searching a long word takes time
             mismatch = describe_hangul_mismatch(word, *self._hangul)
             if mismatch:
                 self._hangul = None  # warns once

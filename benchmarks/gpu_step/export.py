@@ -124,7 +124,7 @@ def _export_update(step, used, names, sums, denominators):
         "weights": specs,
         "slots": [[spec] * len(suffixes) for spec in specs],
         "iterations": tf.TensorSpec([], tf.int64),
-        "skipped": [],
+        "skipped": [tf.TensorSpec([], tf.int64)],
         "loss_scale": [],
         "token_losses": [],
     }
@@ -132,7 +132,7 @@ def _export_update(step, used, names, sums, denominators):
         "weights": [f"weights/{name}" for name in names],
         "slots": [[f"slots/{name}/{suffix}" for suffix in suffixes] for name in names],
         "iterations": "iterations",
-        "skipped": [],
+        "skipped": ["skipped"],
         "loss_scale": [],
         "token_losses": [],
     }

@@ -96,7 +96,8 @@ def _prepare(arguments, job, session, records):
     export_step(arguments.folder, state, config, batch, details)
     arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
     path = os.path.join(arguments.folder, STATE_FILE)
-    write_arrays(path, _small({**arrays, "iterations": np.int64(state.step)}))
+    counts = {"iterations": np.int64(state.step), "skipped": state.optimizer.skipped.numpy()}
+    write_arrays(path, _small({**arrays, **counts}))
     for name in sorted(os.listdir(arguments.folder)):
         size = os.path.getsize(os.path.join(arguments.folder, name))
         print(f"{name}: {size / 1e6:.2f} MB")

@@ -1,7 +1,8 @@
 """Keeps the state of a training with JAX in one file.
 
 A state is a dict of NumPy arrays: "weights/NAME" and "slots/NAME/SUFFIX" for each of Google's
-names, "iterations" (the number of updates), and "curves/METRIC" with a number per update with JAX.
+names, "iterations" (the number of updates), "skipped" (how many of them changed no weight), and
+"curves/METRIC" with a number per update with JAX.
 """
 
 import numpy as np

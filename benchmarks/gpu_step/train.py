@@ -45,7 +45,7 @@ def train(arguments):
         print(f"update {step}, lessons of {batches.count} updates of {description['batch']} x "
               f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
         for row in description["programs"]["update"]["arguments"]:
-            if row["name"].startswith("slots/"):  # slots of zeros are not in the file
+            if row["name"].startswith(("slots/", "skipped")):  # zeros may not be in the file
                 state.setdefault(row["name"], np.zeros(row["shape"], row["dtype"]))
         training = Training(folder, device, state, frozen)
         run = Run(folder, training, state, arguments.save_seconds, arguments.eval_every)
@@ -118,8 +118,8 @@ class Training:
         }
 
     def state(self):
-        """Copies weights, slots and the count of updates to the host."""
-        kept = ("weights/", "slots/", "iterations")
+        """Copies weights, slots and the counts of updates to the host."""
+        kept = ("weights/", "slots/", "iterations", "skipped")
         return {name: np.asarray(v) for name, v in self.values.items() if name.startswith(kept)}
 
 

@@ -173,11 +173,14 @@ class GivenTeacher:
         fewest = {n: min(getattr(config, n), getattr(self.folder.config, n)) for n in names}
         return dataclasses.replace(config, **fewest)
 
-    def bytes_beside(self, rows: int, length: int, predictions: int, *others: Any) -> float:
-        """Returns a device's memory for the teacher; `others`: the end of `teacher_bytes`'s."""
+    def bytes_beside(
+        self, rows: int, length: int, predictions: int, precision: str, blockwise: bool
+    ) -> float:
+        """Returns the memory that the teacher needs per device, in bytes; see `teacher_bytes`."""
         arrays = self.heads * len(self.relations)
         predictions = 0 if arrays else predictions
-        return teacher_bytes(self.folder.config, rows, length, predictions, arrays, *others)
+        config = self.folder.config
+        return teacher_bytes(config, rows, length, predictions, arrays, precision, blockwise)
 
     def describe(self) -> str:
         """Describes what the teacher teaches, for the line that announces it."""

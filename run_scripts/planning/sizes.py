@@ -139,7 +139,7 @@ def memory_rows(
             sizes = (batch, length, predictions_of(length), precision)
             block = is_blockwise("auto", length)
             if recompute is None:
-                size = inference_bytes(config, batch, length, precision)
+                size = inference_bytes(config, batch, length, precision, block)
             elif both:
                 size = costs_of_both.estimate_bytes(both, *sizes, recompute, blockwise=block)
             else:

@@ -35,7 +35,9 @@ def tiny_state(kind):
     """A tiny model with dropout and its optimizer, the same every time."""
     keras.utils.set_random_seed(3)
     model = tiny_model(kind, dropout=0.1)
-    return TrainingState(model, make_optimizer(OPTIMIZERS[kind], model, TRAIN_STEPS))
+    optimizer = make_optimizer(OPTIMIZERS[kind], model, TRAIN_STEPS)
+    optimizer.bias_correction = kind == "bert"
+    return TrainingState(model, optimizer)
 
 
 def export_tiny(folder, kind, **config):
@@ -91,7 +93,8 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     state = export_tiny(tmp_path, kind, **config)
     variables = prepare._variables(state)
     arrays = {name: variable.numpy() for name, variable in variables.items()}
-    training = Training(tmp_path, jax.devices()[0], {**arrays, "iterations": np.int64(5)})
+    counts = {"iterations": np.int64(5), "skipped": np.int64(2)}
+    training = Training(tmp_path, jax.devices()[0], {**arrays, **counts})
     batch = random_batch(1)
     named = {f"batch/{name}": value for name, value in batch.items()}
     values = {**training.values, **training.gradients.put({"replica": 3, **named})}
@@ -114,11 +117,12 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
 
     new = training.step(named, learning_rate(training.description["schedule"], 5))
     state.optimizer.iterations.assign(5)
+    state.optimizer.skipped.assign(2)
     metrics = step(split_batch(batch, step.strategy))
     for name in ("loss", "gradient_norm", "skipped"):
         np.testing.assert_allclose(new[f"metrics/{name}"], metrics[name], rtol=1e-5)
     after = training.state()
-    assert after.pop("iterations") == 6
+    assert after.pop("iterations") == 6 and after.pop("skipped") == 2
     # A first update is nearly the gradient's sign: where that is near zero, rounding shows.
     assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-4, floor=1e-3)
 
@@ -194,8 +198,8 @@ def test_a_training_goes_to_jax_and_back(tmp_path, capsys):
     assert prepare.prepare(arguments, flags) == 0
     assert "state.npz: " in capsys.readouterr().out
     state = read_state(folder / STATE_FILE)
-    assert state["iterations"] == 4
-    changed = {name: values * 2 for name, values in state.items() if name != "iterations"}
+    assert state["iterations"] == 4 and state["skipped"] == 0
+    changed = {name: values * 2 for name, values in state.items() if "/" in name}
     write_arrays(str(folder / STATE_FILE), {**changed, "iterations": np.int64(6)})
     assert prepare.finish(arguments, flags) == 0
     assert list_checkpoints(job.output) == [4, 6]

@@ -101,3 +101,18 @@ def test_it_is_part_of_the_configuration():
         optimizer = AdamWeightDecay(RATE, bias_correction=on)
         again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
         assert isinstance(again, AdamWeightDecay) and again.bias_correction is on
+
+
+def test_keras_counts_and_saves_what_it_did():
+    """`apply` counts no skipped update either, and Keras's older files of an optimizer fit."""
+    kernels = []
+    for skipped in (0, 5):
+        kernel = keras.Variable(np.ones([3, 2]), name="kernel")
+        optimizer = AdamWeightDecay(RATE, bias_correction=True)
+        optimizer.build([kernel])
+        assert len(optimizer.variables) == 4  # updates, learning rate, two moments
+        optimizer.skipped.assign(skipped)
+        optimizer.iterations.assign(skipped)
+        optimizer.apply([tf.ones([3, 2])], [kernel])
+        kernels.append(kernel.numpy())
+    np.testing.assert_array_equal(*kernels)

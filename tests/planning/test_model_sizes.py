@@ -129,6 +129,18 @@ def test_any_configuration_file(tmp_path, capsys):
     assert "8 rows of a length at once" in output
 
 
+def test_memory_to_use_with_long_rows(tmp_path, capsys):
+    """Attention is computed blockwise there, in extract_features and in a teacher."""
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps({**SIZES, "max_position_embeddings": 4096}))
+    config = ConfigFile(str(path)).config
+    assert main(["sizes", f"--config_file={path}", "--lengths=512,4096"]) == 0
+    used = table(capsys.readouterr().out, "Memory in GiB to use")[str(path)]
+    for length in (512, 4096):
+        beside = teacher_bytes(config, 32, length, blockwise=length == 4096) + RUNTIME_BYTES
+        assert used[f"{length} float32"] == f"{beside / GIB:.1f}"
+
+
 def test_files_that_leave_the_vocabulary_open(capsys):
     """As the shipped ones, whose training takes it from the tokenizer."""
     mini = str(SHIPPED / "bert_mini.json")

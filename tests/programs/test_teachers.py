@@ -233,7 +233,7 @@ def test_a_teacher_is_in_the_estimate(job, teacher):
     assert relations - plain == 3 * 4 * 8 * 12 * 128 * 128
     assert one < RUNTIME_BYTES < estimate_bytes(config, 1, 128, 20)
     given = GivenTeacher(ModelFolder(str(teacher)), 0.5, 1.0)
-    blocks, full = (given.bytes_beside(8, 2048, 20, "float32", blockwise) for blockwise in (1, 0))
+    blocks, full = (given.bytes_beside(8, 2048, 20, "float32", way) for way in (True, False))
     assert blocks < full / 2
 
 

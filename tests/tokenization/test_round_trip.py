@@ -119,6 +119,8 @@ def test_a_single_text_is_no_batch(tokenizers):
     for tokenizer in (tokenizers[0][1], spm_tokenizers()[0]):
         with refused("texts must be in a list. Received: '가나'"):
             tokenizer.encode_batch("가나")
+    with refused("texts must be in a list. Received: b'ab'"):
+        spm_tokenizers()[0].encode_batch(tf.constant("ab"))
 
 
 # === Worked examples ===
