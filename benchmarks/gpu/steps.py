@@ -15,15 +15,7 @@ import statistics
 import sys
 import time
 
-from benchmarks.common import (
-    cells,
-    flag,
-    launch,
-    one_of,
-    print_table,
-    ratios,
-    some_of,
-)
+from benchmarks.common import cells, flag, launch, one_of, print_table, ratios, some_of
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders as processes
 from benchmarks.speed.contender_steps.shared import read_config

@@ -18,15 +18,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from benchmarks.common import (
-    flag,
-    launch,
-    positive,
-    print_table,
-    results_of,
-    run,
-    some_of,
-)
+from benchmarks.common import flag, launch, positive, print_table, results_of, run, some_of
 from bert_common.errors import InputError
 from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import latest_checkpoint, step_of

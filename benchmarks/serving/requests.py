@@ -16,15 +16,7 @@ import time
 
 import numpy as np
 
-from benchmarks.common import (
-    ROOT,
-    cell,
-    launch,
-    print_table,
-    ratios,
-    some_of,
-    take_turns,
-)
+from benchmarks.common import ROOT, cell, launch, print_table, ratios, some_of, take_turns
 from benchmarks.contender import Contender, is_contender, serve
 from benchmarks.reference.text import read_reviews
 from bert_common.errors import InputError

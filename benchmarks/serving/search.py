@@ -24,15 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import (
-    cell,
-    flag,
-    launch,
-    print_table,
-    seconds_of,
-    some_of,
-    take_turns,
-)
+from benchmarks.common import cell, flag, launch, print_table, seconds_of, some_of, take_turns
 from bert_common.errors import InputError
 from finetuning.similarity.approximate import as_array, make_index, search_index
 from finetuning.similarity.ranking import search, unit_vectors

@@ -16,14 +16,7 @@ import dataclasses
 import math
 import statistics
 
-from benchmarks.common import (
-    flag,
-    launch,
-    print_table,
-    ratios,
-    some_of,
-    whole_numbers,
-)
+from benchmarks.common import flag, launch, print_table, ratios, some_of, whole_numbers
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.shared import MODEL_FLAGS, read_config

@@ -17,14 +17,7 @@ import dataclasses
 import importlib.util
 import statistics
 
-from benchmarks.common import (
-    cells,
-    flag,
-    launch,
-    print_table,
-    ratios,
-    some_of,
-)
+from benchmarks.common import cells, flag, launch, print_table, ratios, some_of
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.shared import DROPOUT, MODEL_FLAGS, read_config

@@ -39,7 +39,7 @@ def sidecar_names(record_file: str) -> tuple[str, str]:
 
 def sidecar_path(record_file: str) -> str:
     """Returns the path of a record file's description, whether or not it exists."""
-    path, _ = _find(record_file)
+    path, *_ = _find(record_file)
     return path or sidecar_names(record_file)[0]
 
 
@@ -50,7 +50,7 @@ def _tokenizer_folder(sidecar):
 
 def tokenizer_beside(record_file: str) -> str | None:
     """Returns the folder of a record file's tokenizer, or None if there is none."""
-    path, _ = _find(record_file)
+    path, *_ = _find(record_file)
     folder = _tokenizer_folder(path) if path else None
     return folder if folder and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
 
@@ -155,7 +155,7 @@ def remove_sidecars(output_files: Iterable[str]) -> None:
 
 def read_sidecar(record_file: str) -> dict[str, Any] | None:
     """Returns the description of a record file from `describe_records`; None if there is none."""
-    path, description = _find(record_file)
+    path, description, _ = _find(record_file)
     for part in ("record_format", "tokenizer") if description else ():
         values = description.get(part, {})
         if not _fits(values):
@@ -187,9 +187,8 @@ def one_value(described: Mapping[str, str | None], rule: str) -> str | None:
 
 def described_records(record_file: str) -> int | None:
     """Returns the number of records in a file from its description; None if it is unknown."""
-    _, description = _find(record_file)
-    key = _name_and_size(os.path.realpath(record_file))
-    count = _shards(description)[key].get("records") if description else None
+    *_, shard = _find(record_file)
+    count = shard.get("records") if shard else None
     return count if type(count) is int and count > 0 else None
 
 
@@ -221,51 +220,49 @@ def _value_fits(name, value):
 
 
 def _find(record_file):
-    """Finds the description of a record file; returns (path, description), or (None, None)."""
+    """Finds the description of a record file; returns its path, all of it, and what it says of it.
+
+    Returns three None if there is none.
+    """
     record_file = os.path.realpath(record_file)  # a description is next to a link's target
     # The alternative name comes first, as it applies only to these records.
     for path in reversed(sidecar_names(record_file)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            description = _load(path, os.stat(path).st_mtime_ns)
+            description, shards = _load(path, os.stat(path).st_mtime_ns)
             # A description does not apply to records that were replaced later.
-            known = _name_and_size(record_file) in _shards(description)
-            if known and description["kind"] == KIND:
-                return path, description
-    return None, None
-
-
-def _shards(description):
-    """Returns (name, size) -> what a description says about this record file."""
-    return {(shard["file"], shard["size"]): shard for shard in description["shards"]}
-
-
-def _name_and_size(path):
-    return os.path.basename(path), os.path.getsize(path)
+            shard = shards.get((os.path.basename(record_file), os.path.getsize(record_file)))
+            if shard and description["kind"] == KIND:
+                return path, description, shard
+    return None, None, None
 
 
 def _described_by(path, excluded):
     """Yields the existing, not excluded record files that a description applies to."""
     path, files = os.path.realpath(path), []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        shards = _load(path, os.stat(path).st_mtime_ns)["shards"]
+        shards = _load(path, os.stat(path).st_mtime_ns)[0]["shards"]
         files = [os.path.join(os.path.dirname(path), shard["file"]) for shard in shards]
     yield from (file for file in files if file not in excluded and _find(file)[0] == path)
 
 
 def _is_sidecar(path):
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return _load(path, os.stat(path).st_mtime_ns)["kind"] == KIND
+        return _load(path, os.stat(path).st_mtime_ns)[0]["kind"] == KIND
     return False
 
 
 @functools.lru_cache(maxsize=8)
 def _load(path, modified):
-    """Parses a description once for all of its shards, unless it was modified."""
+    """Parses a description once for all of its shards, unless it was modified.
+
+    Returns it, and (name, size) -> what it says about this record file.
+    """
     with open(path, encoding="utf-8") as file:
         head = file.read(16)
         if not head.lstrip().startswith("{") or "\0" in head:  # a record file of any size
             raise ValueError
-        return parse_json(head + file.read())
+        content = parse_json(head + file.read())
+    return content, {(shard["file"], shard["size"]): shard for shard in content.get("shards", ())}
 
 
 def are_up_to_date(output_files: Iterable[str], manifest: Mapping[str, Any]) -> bool:

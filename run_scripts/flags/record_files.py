@@ -13,6 +13,7 @@ from create_pretraining_data.records.metadata import (
     described_objective,
     one_value,
     read_sidecar,
+    sidecar_names,
     sidecar_path,
     tokenizer_beside,
 )
@@ -46,6 +47,7 @@ class RecordFiles:
         for path, says in {id(says): (p, says) for p, says in files.described.items()}.values():
             names, sidecar = [s["file"] for s in says.get("shards", ())], sidecar_path(path)
             beside = functools.partial(os.path.join, os.path.dirname(sidecar))
+            names = [name for name in names if sidecar in sidecar_names(beside(name))]
             lost = [name for name in names if not os.path.exists(beside(name))]
             if lost:
                 described = f"{len(names):,} files that {sidecar} describes"

@@ -96,7 +96,7 @@ def open_models(models: str) -> list[ModelFolder]:
         for what in ("model_type", "config", "task", "settings"):
             one, other = (getattr(each, what) for each in (first, folder))
             if what == "settings":  # the same task may be learned of texts of other lengths
-                one, other = ({**values, LENGTH: "any"} for values in (one, other))
+                one, other = ({k: v for k, v in s.items() if k != LENGTH} for s in (one, other))
             if one != other:
                 raise InputError(
                     f"the models must have the same {what}. Received: {paths[0]} with {one}, "

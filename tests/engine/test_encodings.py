@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from create_pretraining_data.engine.plain_text import recognise
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
 from tests.support.create_data_runs import (
@@ -140,3 +141,9 @@ def test_packed_text_is_refused_by_its_kind(corpus, tmp_path, capsys, kind):
     given = [f"--input_file={path}", f"--output_dir={tmp_path}/vocab", "--analyser=none"]
     assert build_vocab(["build_vocab.py", *given]) == 1
     assert one_line(capsys.readouterr().err) == message
+
+
+def test_text_that_begins_almost_as_a_packed_file_is_read(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("]가나다라 이것은 글입니다.\n".encode("utf-16-le") * 20)
+    assert recognise(str(path)).encoding == "utf-16-le"

@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import time
 import warnings
 
 import numpy as np
@@ -13,7 +14,12 @@ from bert_tf.config import BertConfig
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records
-from create_pretraining_data.records.metadata import KIND, are_up_to_date, tokenizer_beside
+from create_pretraining_data.records.metadata import (
+    KIND,
+    are_up_to_date,
+    described_records,
+    tokenizer_beside,
+)
 from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
 from run_scripts.flags.record_files import RecordFiles
@@ -93,6 +99,31 @@ def test_a_missing_file_of_records_is_named(made, tmp_path):
     words = "missing of the 2 files that .*plain.json describes: plain-00001-of-00002.tfrecord"
     with pytest.warns(UserWarning, match=words):
         RecordFiles.of(f"{tmp_path}/plain-*.tfrecord", "input_file")
+
+
+def test_no_file_is_missing_that_was_written_into_another_folder(made, tmp_path):
+    output = f"{tmp_path}/a/x.tfrecord@2,{tmp_path}/b/y.tfrecord"
+    flags = ["--max_seq_length=14", "--max_predictions_per_seq=3", "--dupe_factor=1"]
+    files = [f"--input_file={made}/text.txt", f"--output_file={output}"]
+    assert main(["create", *files, f"--tokenizer_dir={made}/tokenizer", *flags]) == 0
+    records = f"{tmp_path}/a/*.tfrecord,{tmp_path}/b/*.tfrecord"
+    with warnings.catch_warnings(action="error"):
+        RecordFiles.of(records, "input_file")
+    (tmp_path / "a/x-00000-of-00002.tfrecord").unlink()
+    with pytest.warns(UserWarning, match="missing of the 2 files that .*x.json describes: x-00000"):
+        RecordFiles.of(records, "input_file")
+
+
+def test_thousands_of_files_are_described_in_little_time(tmp_path):
+    names = [f"s-{n:05d}-of-04000.tfrecord" for n in range(4000)]
+    for name in names:
+        (tmp_path / name).touch()
+    shards = [{"file": name, "size": 0, "records": 1} for name in names]
+    (tmp_path / "s.json").write_text(json.dumps({"kind": KIND, "shards": shards}))
+    start = time.process_time()
+    paths = RecordFiles.of(f"{tmp_path}/s-*", "input_file").paths
+    assert set(map(described_records, paths)) == {1}
+    assert time.process_time() - start < 2  # a search for each took over 4
 
 
 def test_records_of_an_earlier_run_are_not_read_unnoticed(tmp_path):
