@@ -1,5 +1,6 @@
 """Safetensors files are read whole or refused in one line; pickles are never read."""
 
+import glob
 import json
 import random
 import re
@@ -167,8 +168,7 @@ def test_a_folder_with_a_pickle_alone(tmp_path, name):
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04N.")
     *_, code = shlex.split(refusal(find_weights, tmp_path).split(" are installed: ")[1])
     compile(code, "command", "exec")
-    assert eval(re.search(r"glob\.glob\(.+?\)(?= for)", code)[0]) == [
-        str(tmp_path / "pytorch_model.bin")
-    ]
+    found = eval(re.search(r"glob\.glob\(.+?\)(?= for)", code)[0], {"glob": glob})
+    assert found == [str(tmp_path / "pytorch_model.bin")]
     (tmp_path / "model.safetensors").write_bytes(SOURCE.read_bytes())
     assert find_weights(str(tmp_path)) == str(tmp_path / "model.safetensors")
