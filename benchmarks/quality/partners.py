@@ -49,8 +49,18 @@ def rankings(models, sentences):
     for name in models.split(","):
         vectors = load_model(name).embed(sentences)
         found[name] = others(search(vectors, vectors, len(sentences), normalize=True).places)
-    found["TF-IDF"] = others(search_tf_idf(sentences, sentences, len(sentences)).places)
+    found["TF-IDF"] = by_characters(sentences)
     return found
+
+
+def by_characters(sentences):
+    """Returns the indices of the other sentences, nearest first, by TF-IDF learned from these."""
+    rows = []
+    for index, sentence in enumerate(sentences):
+        rest = np.delete(np.arange(len(sentences)), index)
+        found = search_tf_idf([sentence], [sentences[i] for i in rest], len(rest))
+        rows.append(rest[found.places[0]])
+    return np.array(rows)
 
 
 def shown(sentences, nearest, partner):
