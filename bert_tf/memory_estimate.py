@@ -143,6 +143,7 @@ def teacher_bytes(
     predictions: int = 0,
     relations: int = 0,
     precision: str = "float32",
+    *,
     blockwise: bool = False,
 ) -> float:
     """Estimates a frozen teacher's memory on a training device (`bert_tf.distillation`).

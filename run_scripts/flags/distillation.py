@@ -180,7 +180,9 @@ class GivenTeacher:
         arrays = self.heads * len(self.relations)
         predictions = 0 if arrays else predictions
         config = self.folder.config
-        return teacher_bytes(config, rows, length, predictions, arrays, precision, blockwise)
+        return teacher_bytes(
+            config, rows, length, predictions, arrays, precision, blockwise=blockwise
+        )
 
     def describe(self) -> str:
         """Describes what the teacher teaches, for the line that announces it."""
