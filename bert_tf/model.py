@@ -67,9 +67,10 @@ class BertModel(keras.Model):
         **kwargs: Any,
     ) -> None:
         if not isinstance(config, self.config_class):
-            own, named = type(self).__name__, self.config_class.__name__
-            given = type(config).__name__
-            raise InputError(f"the config of {own} must be of {named}. Received: {given}")
+            raise InputError(
+                f"{type(self).__name__} must have a configuration of class "
+                f"{self.config_class.__name__}. Received: {type(config).__name__}"
+            )
         super().__init__(name=name, **kwargs)
         self.config = config
         self.attention_function = attention_function

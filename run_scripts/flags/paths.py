@@ -35,7 +35,9 @@ def check_paths(values: "DataclassInstance") -> None:
     and locks do not hold.
     """
     for field in dataclasses.fields(values):
-        value = field.metadata["is_path"] and getattr(values, field.name) or ""
+        value = getattr(values, field.name) if field.metadata["is_path"] else None
+        if not value:
+            continue
         if _ADDRESS.search(value):
             raise InputError(
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "

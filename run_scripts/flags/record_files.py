@@ -1,5 +1,6 @@
 """Opens the record files of a flag, with the description and tokenizer beside them."""
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -38,21 +39,35 @@ class RecordFiles:
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
-        """Opens what a flag names, as `expand_globs`; warns of missing files and of two runs'."""
+        """Opens the files that a flag names, expanded by `expand_globs`.
+
+        Warns if some of the described files are missing, and of two sets of files of one name.
+        """
         files = cls(expand_globs(patterns, flag_name))
-        sets = {collapse_output_file(path): without_shard(path) for path in files.paths}
-        stems = list(sets.values())
-        if twice := [name for name, stem in sets.items() if stems.count(stem) > 1]:
-            warnings.warn(f"read together, though one may be old: {first_of(twice)}", stacklevel=2)
-        for path, says in {id(says): (p, says) for p, says in files.described.items()}.values():
-            names, sidecar = [s["file"] for s in says.get("shards", ())], sidecar_path(path)
-            beside = functools.partial(os.path.join, os.path.dirname(sidecar))
-            names = [name for name in names if sidecar in sidecar_names(beside(name))]
-            lost = [name for name in names if not os.path.exists(beside(name))]
-            if lost:
-                described = f"{len(names):,} files that {sidecar} describes"
-                warnings.warn(f"missing of the {described}: {first_of(lost)}", stacklevel=2)
+        files._warn_of_two_sets()
+        files._warn_of_missing_files()
         return files
+
+    def _warn_of_two_sets(self):
+        sets = {collapse_output_file(path): without_shard(path) for path in self.paths}
+        counts = collections.Counter(sets.values())
+        if twice := [name for name, stem in sets.items() if counts[stem] > 1]:
+            warnings.warn(
+                f"read together, though one may be of an earlier run: {first_of(twice)}",
+                stacklevel=3,
+            )
+
+    def _warn_of_missing_files(self):
+        one_of_each = {id(says): (path, says) for path, says in self.described.items()}
+        for path, says in one_of_each.values():
+            sidecar = sidecar_path(path)
+            beside = functools.partial(os.path.join, os.path.dirname(sidecar))
+            # A description lists the files of all output folders, each of which has a copy.
+            names = [shard["file"] for shard in says.get("shards", ())]
+            names = [name for name in names if sidecar in sidecar_names(beside(name))]
+            if lost := [name for name in names if not os.path.exists(beside(name))]:
+                described = f"{len(names):,} files that {sidecar} describes"
+                warnings.warn(f"missing of the {described}: {first_of(lost)}", stacklevel=3)
 
     @functools.cached_property
     def described(self) -> dict[str, dict[str, Any]]:
