@@ -61,14 +61,14 @@ def warn_of_thin_classes(splits: Mapping[str, Mapping[str, int]]) -> None:
         )
         _warn(
             [name for name, count in train.items() if not count],
-            "train has no example of {}: the model cannot predict it",
+            "train has no example of {}, which the model cannot predict",
         )
     for split, counts in splits.items():
         if split != "train" and counts:
             missing = [
                 name for name, count in counts.items() if not count and (train or {}).get(name, 1)
             ]
-            _warn(missing, f"{split} has no example of {{}}: its scores say nothing about it")
+            _warn(missing, f"{split} has no example of {{}}, of which its scores say nothing")
 
 
 def _warn(names, message):

@@ -230,8 +230,12 @@ def test_answers_that_are_not_known(trained, capsys):
 
 @pytest.mark.parametrize(
     "text, message",
-    (("[1]", "format of SQuAD"), ("[" * 100_000, "must hold JSON")),
-    ids=("a list", "endless brackets"),
+    (
+        ("[1]", "format of SQuAD"),
+        ("[" * 100_000, "must hold JSON"),
+        ("{}\n{}", "lines of objects are .jsonl"),
+    ),
+    ids=("a list", "endless brackets", "lines of objects"),
 )
 def test_a_broken_file_is_one_line(text, message, trained, capsys):
     """What may be wrong in questions is in test_question_data.py."""
