@@ -135,7 +135,7 @@ def _variables(state):
 
 
 def _finish(arguments, job, session, records):
-    from bert_tf.training.state import start_saving
+    from bert_tf.training.state import save
 
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
@@ -156,5 +156,5 @@ def _finish(arguments, job, session, records):
     state.step = step
     os.makedirs(job.flags.output_dir, exist_ok=True)
     write_files(job.flags.output_dir)
-    start_saving(state, config)()
+    save(state, config)
     print(f"step {step} is saved in {job.flags.output_dir}: run_pretraining goes on from there")

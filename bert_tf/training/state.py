@@ -208,11 +208,13 @@ def restore(
     return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 
 
-def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
-    """Copies a `TrainingState`; returns a function that writes the copy as a checkpoint.
+def save(state: TrainingState, config: "TrainingConfig") -> None:
+    """Writes a checkpoint, then removes the checkpoints that `config` does not keep."""
+    start_saving(state, config)()
 
-    It then removes the checkpoints that `config` does not keep.
-    """
+
+def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
+    """Copies a `TrainingState`; returns a function that writes the copy as `save` does."""
     return functools.partial(_write, state.arrays(), state.step, config)
 
 

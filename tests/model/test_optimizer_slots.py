@@ -11,7 +11,7 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.memory_estimate import WEIGHT_BYTES, count_weights, estimate_bytes
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer, Slot
-from bert_tf.training.state import TrainingState, restore, start_saving
+from bert_tf.training.state import TrainingState, restore, save
 from tests.support.tiny_models import (
     ONE_LAYER,
     assert_close,
@@ -77,7 +77,7 @@ def test_trains_saves_and_continues(tmp_path, devices, xla):
         decay = 0.01 * before[name] if state.optimizer.is_decayed(variable) else 0.0
         expected[name] = before[name] - RATE * (momentum + decay)
     assert_close({name: after[name] for name in expected}, expected, 1e-5, floor=1e-2)
-    start_saving(state, config)()
+    save(state, config)
     names = {name for name, _ in tf.train.list_variables(str(tmp_path / "model.ckpt-1"))}
     assert names == {*after, "global_step", "skipped_steps", "evaluated_step"}
 
@@ -93,7 +93,7 @@ def test_trains_saves_and_continues(tmp_path, devices, xla):
 
 def test_its_slots_are_no_part_of_the_model(tmp_path, monkeypatch):
     state, _ = make(tf.distribute.get_strategy())
-    start_saving(state, training_config(tmp_path))()
+    save(state, training_config(tmp_path))
     prefix = str(tmp_path / "model.ckpt-0")
     with pytest.raises(InputError, match="momentum .* not part of the model"):
         load_google_checkpoint(state.model, prefix)

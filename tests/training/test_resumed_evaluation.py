@@ -19,7 +19,7 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
-from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
+from bert_tf.training.state import BestCheckpoint, TrainingState, save
 from finetuning.prediction import TaskEvaluator
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
@@ -188,11 +188,11 @@ def test_a_kill_while_a_checkpoint_is_replaced_after_its_evaluation(tmp_path):
     model = tiny_model(**ONE_LAYER)
     optimizer = make_optimizer("adamw", model)
     state, config = TrainingState(model, optimizer, step=6), training_config(tmp_path)
-    start_saving(state, config)()
+    save(state, config)
     index = tmp_path / "model.ckpt-6.index"
     old = index.read_bytes()
     state.evaluated = 6
-    start_saving(state, config)()
+    save(state, config)
     resumed = TrainingState(model, optimizer)
     resumed.load(checkpoint_path(tmp_path, 6))
     assert (resumed.step, resumed.evaluated) == (6, 6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_tf.training.interruptions.output_folder import TrainingFolder
-from bert_tf.training.state import TrainingState, start_saving
+from bert_tf.training.state import TrainingState, save
 
 if TYPE_CHECKING:  # it imports this module
     from bert_tf.training.loop import TrainingConfig
@@ -50,7 +50,7 @@ def _save_elsewhere(write_model_files, state, config):
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")
         try:
-            start_saving(state, dataclasses.replace(config, output_dir=folder))()
+            save(state, dataclasses.replace(config, output_dir=folder))
             write_model_files(folder)
             return folder
         except (InputError, OSError) as error:
