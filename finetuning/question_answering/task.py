@@ -204,7 +204,11 @@ class QuestionAnswering(NothingMore):
             entry.id: "" if empty else nearest_sentence(entry.question, entry.context)
             for entry in examples.raw
         }
-        return self.score(examples.raw, texts)
+        scores = self.score(examples.raw, texts)
+        if empty:  # no threshold gives it another answer
+            names = "exact", self.overlap_name
+            scores |= {f"best_{name}": scores[name] for name in names}
+        return scores
 
     def illustrations(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs

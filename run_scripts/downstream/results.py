@@ -9,7 +9,8 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 
-# A result must exceed the trivial baseline by more than this, or a warning says so.
+# A result must exceed the trivial baseline by more than this share of the highest result, or a
+# warning says so.
 LEAST_GAIN = 0.002
 
 # The correlation of a thousand unrelated pairs is seldom higher.
@@ -46,7 +47,8 @@ def warn_of_baseline(
     if baseline is None or name is None:
         return
     gain = results[name] - baseline if higher_is_better else baseline - results[name]
-    if gain <= (LEAST_CORRELATION if metric in CORRELATIONS else LEAST_GAIN):
+    highest = 100 if max(results[name], baseline) > 1 else 1  # run_squad's scores are in per cent
+    if gain <= highest * (LEAST_CORRELATION if metric in CORRELATIONS else LEAST_GAIN):
         warnings.warn(
             f"{name} is {results[name]:.4f}, no better than the same prediction for every example "
             f"({baseline:.4f}). Likely: too few updates (more --num_train_epochs), first updates "

@@ -59,6 +59,8 @@ def test_a_run_names_its_classes_and_its_mistakes(job, capsys):
         ("pearson", 0.03, 0.0, True),
         ("pearson", 0.3, 0.0, False),
         ("entity_f1", 0.0, 0.0, True),
+        ("best_rouge_w", 33.38, 33.33, True),  # in per cent, as run_squad's
+        ("best_rouge_w", 33.6, 33.33, False),
     ),
 )
 def test_what_is_no_better(recwarn, metric, value, baseline, warns):

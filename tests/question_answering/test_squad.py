@@ -119,7 +119,8 @@ def check_results(folder, version_2):
     assert written(folder, "nbest_predictions").keys() == answers.keys()
     assert (folder / "output" / "null_odds.json").exists() == version_2
     if version_2:
-        assert found["baseline_exact"] == pytest.approx(100 / 3)
+        for name in ("exact", "f1", "best_exact", "best_f1"):
+            assert found[f"baseline_{name}"] == pytest.approx(100 / 3)
         assert found["eval_best_exact"] >= found["eval_exact"]
         assert found["eval_NoAns_exact"] > 80 and "eval_best_f1_thresh" in found
     else:
