@@ -36,7 +36,7 @@ def show_seeds(flags: FinetuneFlags, results: Sequence[Mapping[str, float]]) -> 
 def warn_of_baseline(
     best_by: tuple[str, bool], results: Mapping[str, float], weights_classes: bool
 ) -> None:
-    """Warns of a model that is no better than the same prediction for every example.
+    """Warns of a model that is no better than its task's baseline, which needs none.
 
     `results` includes the baseline's; `weights_classes` says whether --class_weights may help.
     """
@@ -50,7 +50,7 @@ def warn_of_baseline(
     highest = 100 if max(results[name], baseline) > 1 else 1  # run_squad's scores are in per cent
     if gain <= highest * (LEAST_CORRELATION if metric in CORRELATIONS else LEAST_GAIN):
         warnings.warn(
-            f"{name} is {results[name]:.4f}, no better than the same prediction for every example "
+            f"{name} is {results[name]:.4f}, no better than without a model "
             f"({baseline:.4f}). Likely: too few updates (more --num_train_epochs), first updates "
             "that are too large (--warmup_proportion=0.5, then a lower --learning_rate), "
             f"{'uneven classes (--class_weights=balanced), ' if weights_classes else ''}or text "

@@ -325,7 +325,7 @@ class FineTuning:
         baseline = self.task.baseline(self.examples[main])
         results |= {f"baseline_{name}": value for name, value in baseline.items()}
         notes = [] if main == TRAIN_PART else [f"eval: on {main}"]
-        notes += ["baseline: the same prediction for every example"] if baseline else []
+        notes += ["baseline: without a model"] if baseline else []
         session.report(flags.output_dir, results, "; ".join(notes), illustrations=illustrations)
         if session.chief:
             if written:
