@@ -82,14 +82,14 @@ class Classification:
         for number, example in enumerate(raw):
             if example.kept and len(rows[number].ids) == self.max_length:  # perhaps cut
                 rows[number] = encode_around(self.tokenizer, example, self.max_length)
-        labels = self.labels(raw)
+        labels, dtype = self.labels(raw), np.int32 if self.dataset.labels else np.float32
         weights = np.array([e.label is not None for e in raw], np.float32)  # [N]
         if training and self.balanced:
             weights = self.class_weights(labels)
 
         def make_batch(indices, length):
             batch = pad_rows([rows[i] for i in indices], length, self.tokenizer.pad_id or 0)
-            batch["label_ids"] = labels[indices]
+            batch["label_ids"] = labels[indices].astype(dtype)
             batch["label_weights"] = weights[indices]
             return batch
 
@@ -97,10 +97,10 @@ class Classification:
         return Examples(lengths, make_batch, [example.id for example in raw], raw)
 
     def labels(self, raw: Sequence[Example]) -> np.ndarray:
-        """Returns [N] int32 classes or float32 scores, or [N, C] int32; unknown labels are 0."""
+        """Returns [N] int32 classes or float64 scores, or [N, C] int32; unknown labels are 0."""
         blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
         values = [blank if example.label is None else example.label for example in raw]
-        return np.array(values, np.int32 if self.dataset.labels else np.float32)
+        return np.array(values, np.int32 if self.dataset.labels else np.float64)
 
     def class_weights(self, labels: np.ndarray) -> np.ndarray:
         """Returns the weight of each training example [N] or, if multi-label, each label [N, C]."""

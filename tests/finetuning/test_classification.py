@@ -56,3 +56,19 @@ def test_right_answers_are_no_mistakes(task_type, tmp_path):
     with open(path, encoding="utf-8") as file:
         for text in (shown, file.read()):
             assert "wrong" in text and "right" not in text
+
+
+def test_scores_keep_their_digits(tmp_path):
+    """Float32 would make 16777217 equal to 16777216."""
+    dataset = Dataset("", {}, (), ("spearman",))
+    task = Classification(dataset, write_tokenizer(tmp_path), 8)
+    scores = (16777216, 16777217, 16777218)
+    examples = task.encode([Example(str(s), "서울", None, float(s)) for s in scores], True)
+    assert examples.make_batch(np.arange(3), 8)["label_ids"].dtype == np.float32
+    outputs = {"logits": [np.array([i], np.float32) for i in range(3)]}
+    model = type("Model", (), {"example_losses": lambda *_: np.ones(3)})
+    assert task.measure(model, examples, outputs)["spearman"] == pytest.approx(1)
+    (path, *_) = task.write_predictions(str(tmp_path), "dev", examples, outputs)
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split("\t") for line in file]
+    assert [row[2] for row in rows[1:]] == [f"{score}.0000" for score in scores]
