@@ -86,7 +86,8 @@ def show_pieces(explored: Explored, text: str, second: str | None) -> dict[str, 
     """Returns the tokens of one or two texts, with their ids, spans and words."""
     tokenizer = explored.model.tokenizer
     found = [pieces_of(tokenizer, each) for each in (text, second) if each is not None]
-    count = sum(map(len, found)) + 1 + len(found)  # [CLS], and a [SEP] after each
+    parts = [found[0], *filter(None, found[1:])]  # a second text without tokens is left out
+    count = 1 + sum(len(part) + 1 for part in parts)  # [CLS], and a [SEP] after each
     return {"texts": found, "count": count}
 
 

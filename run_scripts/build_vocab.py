@@ -268,12 +268,12 @@ def compare(flags: BuildVocabFlags) -> None:
     given = [field.name for field in options if getattr(flags, field.name) != field.default]
     if given:
         raise InputError(f"--compare must be given without --{given[0]}. Received: both")
-    from tokenization.comparison import open_vocabulary
+    from tokenization.comparison import open_vocabularies
 
     paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)
     if not paths:
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
-    vocabularies = [open_vocabulary(path) for path in paths]
+    vocabularies = open_vocabularies(paths)
     sentences = flags.text.split("|") if flags.text else SENTENCES
     names = [f"{opened.name} ({opened.kind}, {opened.size:,})" for opened in vocabularies]
     width = max(map(len, names))

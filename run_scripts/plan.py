@@ -225,7 +225,7 @@ def show_sizes(flags: CorpusPlanFlags) -> None:
 
 def read_lengths(text: str) -> list[int]:
     """Parses --lengths into numbers."""
-    parts = text.split(",")
+    parts = [part.strip() for part in text.split(",")]
     lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
     allowed = all(1 < length <= LONGEST_SEQUENCE for length in lengths)
     if len(lengths) < len(parts) or len(parts) > MOST_LENGTHS or not allowed:

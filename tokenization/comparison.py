@@ -3,7 +3,7 @@
 import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +49,16 @@ def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
     return open_file(path)
 
 
+def open_vocabularies(paths: Sequence[str]) -> list[OpenedVocabulary]:
+    """Opens vocabularies; the whole path is the name of those whose last names are the same."""
+    opened = [open_vocabulary(path) for path in paths]
+    names = [each.name for each in opened]
+    return [
+        each if names.count(each.name) == 1 else each._replace(name=path)
+        for path, each in zip(paths, opened, strict=True)
+    ]
+
+
 def _open_folder(path):
     tokenizer = load_tokenizer(path)
     if isinstance(tokenizer, SentencePieceTokenizer):
@@ -56,7 +66,8 @@ def _open_folder(path):
     else:
         prefix = tokenizer.wordpiece.continuation_prefix
         kind, plain = "WordPiece", functools.partial(_plain_wordpiece, prefix=prefix)
-    return OpenedVocabulary(path.name, kind, tokenizer.vocab_size, tokenizer.tokenize, plain)
+    name = os.path.basename(os.path.abspath(path))  # also of "."
+    return OpenedVocabulary(name, kind, tokenizer.vocab_size, tokenizer.tokenize, plain)
 
 
 def _open_wordpiece(path):

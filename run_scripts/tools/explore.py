@@ -12,7 +12,7 @@ from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
-from tokenization.comparison import open_vocabulary
+from tokenization.comparison import open_vocabularies
 
 PACKAGES = ("starlette", "uvicorn")  # the extra "explore"
 
@@ -54,7 +54,7 @@ def explore(values: ExploreFlags) -> None:
             f"explore requires the packages {' and '.join(PACKAGES)} (pip install -e "
             f"'.[explore]'). Received: no {' and no '.join(missing)}"
         )
-    opened = [open_vocabulary(path) for path in split_list(values.tokenizers or "")]
+    opened = open_vocabularies(split_list(values.tokenizers or ""))
     from explorer.server import open_port, serve
 
     with open_port(values.port) as listening:

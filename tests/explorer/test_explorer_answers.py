@@ -58,6 +58,9 @@ def test_pieces_with_ids_places_and_words(explored):
     assert [each["piece"] for each in second] == ["the", "book", "##s"]
     assert found["count"] == len(explored.model.attention(MASKED, "the books").pieces)
     assert answer(explored, "pieces", text="") == {"texts": [[]], "count": 2}
+    for second in ("", "\u200b"):  # one text to the model
+        found = answer(explored, "pieces", text=MASKED, second=second)
+        assert found["count"] == len(explored.model.attention(MASKED, second).pieces)
 
 
 def test_words_are_apart_at_spaces_and_punctuation():

@@ -112,7 +112,7 @@ def test_any_configuration_file(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in (*files, "config.json")]
     assert [ConfigFile(path).config.embedding_size for path in paths] == [32, 16, 16]
     given = ", ".join(path.replace(",", "\\,") for path in paths)
-    argv = ["sizes", f"--config_file={given},", "--lengths=16,24,99", "--batch_size=8"]
+    argv = ["sizes", f"--config_file={given},", "--lengths=16, 24,99", "--batch_size=8"]
     assert main(argv) == 0
     output = capsys.readouterr().out
     rows = table(output, "Operations per token")

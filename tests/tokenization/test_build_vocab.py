@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import sys
 
 import pytest
@@ -221,6 +222,14 @@ def test_compares_side_by_side(capsys):
     count, *pieces = lines[1].split("2,758)")[1].split()
     assert int(count) == len(pieces)
     assert "".join(pieces).replace("##", "") == "나는학교에"
+
+
+def test_compares_files_of_one_name(tmp_path, capsys):
+    shutil.copytree(SAMPLE, tmp_path / "copy")
+    paths = [str(folder / "vocab.txt") for folder in (SAMPLE, tmp_path / "copy")]
+    assert run(f"--compare={','.join(paths)}", "--text=바다") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == paths
 
 
 def test_has_default_sentences_to_compare(capsys):

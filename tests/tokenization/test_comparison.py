@@ -7,7 +7,7 @@ import pytest
 from tests.support.paths import ROOT, TEST_DATA
 from tests.support.vocabularies import JAMO, SPECIAL, write_lines
 from tokenization import InputError, SentencePieceTokenizer, save_tokenizer
-from tokenization.comparison import open_vocabulary
+from tokenization.comparison import open_vocabularies, open_vocabulary
 
 DATA = TEST_DATA / "tokenization"
 CORPUS = ROOT / "sample_corpus" / "train.txt"
@@ -97,6 +97,17 @@ def test_the_vocabulary_of_a_folder_cuts_as_the_folder_does(tmp_path, file, conf
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     opened = open_vocabulary(tmp_path / file)
     assert (opened.name, opened.pieces("가")) == (file, pieces)
+
+
+def test_vocabularies_of_one_name_are_told_apart_by_their_paths(tmp_path, monkeypatch):
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        write_lines(tmp_path / folder / "vocab.txt", SPECIAL)
+    paths = [f"{tmp_path}/{folder}/vocab.txt" for folder in ("one", "other")]
+    opened = open_vocabularies([*paths, str(SAMPLE)])
+    assert [each.name for each in opened] == [*paths, SAMPLE.name]
+    monkeypatch.chdir(SAMPLE)
+    assert open_vocabulary(".").name == SAMPLE.name
 
 
 BAD_FILES = {
