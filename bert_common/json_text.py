@@ -28,7 +28,7 @@ def read_json(text: str | bytes, where: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        is_of_lines = where.endswith(".json") and str(error).startswith("Extra data")
+        is_of_lines = f"{where}".endswith(".json") and f"{error}".startswith("Extra data")
         form = " (lines of objects are .jsonl)" if is_of_lines else ""
         raise InputError(f"{where} must hold JSON{form}. Received: {error}") from None
 
