@@ -1,4 +1,4 @@
-"""Shows the results of several seeds together, and warns of those that are worth nothing."""
+"""Says what the results of an evaluation are worth: their spread over seeds, or a warning."""
 
 import os
 import warnings

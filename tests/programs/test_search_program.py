@@ -1,4 +1,4 @@
-"""The programs search and retrieval: what they read, find and print, and what they keep."""
+"""The programs for search: what they read, find, print or keep."""
 
 import importlib.util
 import io

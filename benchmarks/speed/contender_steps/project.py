@@ -1,4 +1,4 @@
-"""Defines this project's training step, and one bare matrix product."""
+"""Defines this project's training step for measurement, beside one bare matrix product."""
 
 from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_config, timed
 
