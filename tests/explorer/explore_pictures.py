@@ -1,21 +1,15 @@
 """Takes pictures of explore's page, for the documents.
 
-python tests/explorer/explore_pictures.py --output_dir=docs            those that the documents show
-python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=reference_vectors  likewise
-python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/nsmc     likewise
-python tests/explorer/explore_pictures.py --output_dir=pictures --all  every tab, in every way
-    [--model_dir=MODEL | --address=http://127.0.0.1:8017/] [--tabs=pieces,attention]
+python tests/explorer/explore_pictures.py --output_dir=docs
+python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=reference_vectors
+python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/nsmc
 
 What a fine-tuned model answers is a picture for its kind: explore_TASK.png. Names in .ko.png are of
 pictures in Korean.
 """
 
 import argparse
-import contextlib
-import itertools
-import json
 import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,9 +22,9 @@ from PIL import Image
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
+from korean_bert import load_model
+
 LANGUAGES = {"ko": "ko-KR", "en": "en-US"}
-SCHEMES = ("light", "dark")
-WIDTHS = (1000, 400)
 
 # Colours of a picture: enough for smooth edges of letters, and a third of the bytes.
 COLOURS = 128
@@ -67,53 +61,28 @@ OF_VECTORS = (
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", help="the model; without it the one of the project")
-    parser.add_argument("--address", help="of a page that is served already")
     parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--all", action="store_true", help="every tab, language, theme and width")
-    parser.add_argument("--tabs", help="which, comma-separated, with --all")
     flags = parser.parse_args()
-    with address_of(flags) as address:
-        with urllib.request.urlopen(f"{address}api/model") as answer:
-            task = json.load(answer)["task"]
+    model = load_model(flags.model_dir)
+    with served(model) as port:
+        address = f"http://127.0.0.1:{port}/"
         for language in LANGUAGES:
             with open_browser(LANGUAGES[language]) as browser:
-                browser.get(address)
-                wait_until_ready(browser)
-                for each in chosen(flags, browser, task):
+                for each in pictures_of(model.loaded.task):
                     if each.language == language:
                         take(browser, address, each, flags.output_dir)
 
 
-@contextlib.contextmanager
-def address_of(flags):
-    """The page's address."""
-    if flags.address:
-        yield flags.address
-        return
-    from korean_bert import load_model
-
-    with served(load_model(flags.model_dir)) as port:
-        yield f"http://127.0.0.1:{port}/"
-
-
-def chosen(flags, browser, task):
-    """The `Picture`s to take."""
-    if not flags.all and task == "pretraining":
+def pictures_of(task):
+    """The `Picture`s of a model for a task."""
+    if task == "pretraining":
         return OF_PRETRAINED
-    if not flags.all and task == "similarity":
+    if task == "similarity":
         return OF_VECTORS
-    if not flags.all:
-        return [
-            Picture(f"explore_{task}.png", "prediction", "en", "light", 1000),
-            Picture(f"explore_{task}.ko.png", "prediction", "ko", "light", 1000),
-        ]
-    buttons = browser.find_elements(By.CSS_SELECTOR, "[role=tab]")
-    tabs = [button.get_attribute("id").removeprefix("tab-") for button in buttons]
-    tabs = [tab for tab in tabs if flags.tabs is None or tab in flags.tabs.split(",")]
-    return [
-        Picture(f"{'_'.join(map(str, each))}.png", *each)
-        for each in itertools.product(tabs, LANGUAGES, SCHEMES, WIDTHS)
-    ]
+    return (
+        Picture(f"explore_{task}.png", "prediction", "en", "light", 1000),
+        Picture(f"explore_{task}.ko.png", "prediction", "ko", "light", 1000),
+    )
 
 
 def take(browser, address, wanted, folder):

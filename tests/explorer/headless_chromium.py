@@ -53,8 +53,7 @@ def wait_until(browser, condition, seconds=PATIENCE):
     raise TimeoutError(f"the page did not come to it: {browser.current_url}")
 
 
-def photograph(browser, clip=None):
-    """What the browser shows, as PNG; of a part (x, y, width, height, scale) if one is given."""
-    wanted = {"format": "png"} | ({"clip": clip} if clip else {})
-    found = browser.execute_cdp_cmd("Page.captureScreenshot", wanted)
+def photograph(browser, clip):
+    """A part of the page (x, y, width, height, scale) as PNG."""
+    found = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
     return base64.b64decode(found["data"])
