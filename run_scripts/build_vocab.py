@@ -17,7 +17,6 @@ from create_pretraining_data.engine.splitting import FORMATS
 from run_scripts.flags import groups
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 
@@ -76,7 +75,7 @@ class BuildVocabFlags:
         "The sentences for --compare to tokenize, separated by |. Default: five built-in sentences."
     )
     vocab_size: int = groups.VOCABULARY.flag(
-        32000, "The maximum number of tokens in the vocabulary.", least=1, most=LARGEST_VOCABULARY
+        32000, "The maximum number of tokens in the vocabulary.", least=1
     )
     analyser: str = groups.VOCABULARY.optional(
         "How to find morphemes. kiwi: with the analyser kiwipiepy. none: by word statistics and a "
@@ -101,7 +100,6 @@ class BuildVocabFlags:
         "The number of placeholder tokens ([unused0], [unused1], ...) to reserve for words added "
         "later.",
         least=0,
-        most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
         "Comma-separated tokens to include in the vocabulary. Write ##X if X continues a word."
@@ -122,7 +120,6 @@ class BuildVocabFlags:
         "The maximum number of megabytes of text to learn from. If there is more text, lines are "
         "sampled.",
         least=1,
-        most=2**20,
     )
     random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
     strict_utf8: bool = groups.FILES.flag(
@@ -135,7 +132,6 @@ class BuildVocabFlags:
         2,
         "The number of threads for the morpheme analyser. Does not affect the vocabulary.",
         least=1,
-        most=MOST_PROCESSES,
     )
 
 

@@ -149,7 +149,6 @@ class ClassifierFlags(TextFlags):
         'A number that the SavedModel written to --export_dir returns as "threshold" with its'
         " predictions, for your own use.",
         least=-1e9,
-        most=1e9,
     )
 
 

@@ -24,7 +24,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
-from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags
@@ -94,11 +93,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         128,
         "The maximum number of tokens in a line, including special tokens; the rest is cut off.",
         least=SHORTEST,
-        most=LONGEST_SEQUENCE,
     )
-    batch_size: int = groups.PROCESSES.flag(
-        32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
-    )
+    batch_size: int = groups.PROCESSES.flag(32, "The number of lines to process at once.", least=1)
     use_tpu: bool = groups.TPU.flag(False, "Must be off: this program runs on GPUs and CPUs.")
     master: str = groups.TPU.optional("Accepted but has no effect.")
     num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)

@@ -20,13 +20,6 @@ from model_formats.config_file import ConfigFile
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.flags.limits import (
-    LARGEST_BATCH,
-    LARGEST_VOCABULARY,
-    LONGEST_SEQUENCE,
-    MOST_DEVICES,
-    MOST_PROCESSES,
-)
 from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
@@ -91,7 +84,6 @@ class CorpusPlanFlags:
         "The batch size, in examples, for the memory tables that the program prints without "
         "--corpus_gb.",
         least=1,
-        most=LARGEST_BATCH,
     )
     model: str = groups.MODEL.flag(
         "bert_base",
@@ -101,11 +93,8 @@ class CorpusPlanFlags:
     vocab_size: int = groups.VOCABULARY.optional(
         f"The vocabulary size. Default: the --config_file's, or {USUAL_VOCABULARY:,}.",
         least=1,
-        most=LARGEST_VOCABULARY,
     )
-    gpus: int = groups.PROCESSES.flag(
-        8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
-    )
+    gpus: int = groups.PROCESSES.flag(8, "The number of GPUs that train together.", least=1)
     gpu: str = groups.PROCESSES.optional(
         "The GPU model to plan for. Default: all listed GPUs.", choices=tuple(CARDS)
     )
@@ -129,13 +118,11 @@ class CorpusPlanFlags:
         "plan shows. The first has the number of updates set in run_scripts/flagfiles. BERT "
         "was trained for about 40 passes.",
         above=0,
-        most=10_000,
     )
     cores: int = groups.PROCESSES.flag(
         16,
         "The number of CPU cores on the machine that creates the record files.",
         least=1,
-        most=MOST_PROCESSES,
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
@@ -149,7 +136,6 @@ class CorpusPlanFlags:
         "The number of copies of the text in the records, each with different masks. Only for"
         " --masking=static.",
         least=1,
-        most=10_000,
     )
     compression: str = groups.OUTPUT.flag(
         "none", "The compression of the record files.", choices=COMPRESSIONS
@@ -227,11 +213,10 @@ def read_lengths(text: str) -> list[int]:
     """Parses --lengths into numbers."""
     parts = [part.strip() for part in text.split(",")]
     lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
-    allowed = all(1 < length <= LONGEST_SEQUENCE for length in lengths)
-    if len(lengths) < len(parts) or len(parts) > MOST_LENGTHS or not allowed:
+    if len(lengths) < len(parts) or len(parts) > MOST_LENGTHS or min(lengths) < 2:
         raise InputError(
-            f"--lengths must be one to {MOST_LENGTHS} numbers from 2 to {LONGEST_SEQUENCE}, "
-            f"separated by commas. Received: {text}"
+            f"--lengths must be one to {MOST_LENGTHS} numbers of at least 2, separated by "
+            f"commas. Received: {text}"
         )
     return lengths
 

@@ -24,7 +24,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
-from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "The maximum number of tokens in a question and an option together; longer pairs lose "
         "tokens from the start.",
         least=1,
-        most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     learning_rate: float = shared("learning_rate", default=1e-5)

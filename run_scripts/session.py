@@ -45,8 +45,8 @@ from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.load_folder import load
 from model_formats.weights import open_weights
+from run_scripts.flags.declaration import INT32_MAX
 from run_scripts.flags.finetune import FinetuneFlags
-from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import read_profile_steps
 
@@ -172,7 +172,7 @@ class Session:
         """
         # Not a multiple of 2^31 - 1, which TensorFlow reduces to 0; with seed 0, the shuffles of
         # tf.data do not take a seed from the graph.
-        keras.utils.set_random_seed(job.flags.random_seed % MAX_SEED or MAX_SEED - 1)
+        keras.utils.set_random_seed(job.flags.random_seed % INT32_MAX or INT32_MAX - 1)
         with self.strategy.scope():
             config, rate = job.config, job.flags.encoder_dropout
             if rate is not None:

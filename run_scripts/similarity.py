@@ -142,7 +142,6 @@ class SimilarityFlags(FinetuneFlags):
         "The softmax temperature by which similarities are divided, for every --objective except "
         "cosine. Lower values put more weight on hard negatives.",
         above=0,
-        most=100.0,  # in units of this size, all cosines are the same
         recorded=True,
         kept=True,
     )

@@ -26,7 +26,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
-from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, NOTHING
 from tokenization import FullTokenizer
@@ -93,14 +92,12 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         PerModel(64),
         "The maximum number of tokens in a question; the rest is cut off.",
         least=1,
-        most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
         "The number of tokens between the starts of neighbouring windows of a long text.",
         least=1,
-        most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     version_2_with_negative: bool = groups.ROWS.flag(
@@ -124,14 +121,12 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         PerModel(20),
         "The number of candidate answers to write for each question.",
         least=1,
-        most=MOST_SHOWN,
         changeable=ALWAYS,
     )
     max_answer_length: int = groups.ANSWERS.flag(
         PerModel(30),
         "The maximum number of tokens in an answer.",
         least=1,
-        most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
@@ -139,7 +134,6 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "If --version_2_with_negative is on, questions whose no-answer score (in null_odds.json) "
         "exceeds this threshold get no answer.",
         least=-1e9,
-        most=1e9,
         changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
@@ -151,13 +145,11 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "The number of start positions that ALBERT's SQuAD 2.0 head considers. Setting this flag "
         f"gives BERT that head too. Default: {START_N_TOP} where that head is used.",
         least=1,
-        most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
         "The number of end positions that ALBERT's SQuAD 2.0 head considers for each start "
         f"position. Default: {END_N_TOP}.",
         least=1,
-        most=MOST_SHOWN,
     )
     dropout_prob: float = groups.HEAD.flag(
         0.1, "The dropout rate in ALBERT's SQuAD 2.0 head.", least=0, below=1

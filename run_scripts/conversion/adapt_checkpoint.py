@@ -12,7 +12,7 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME
-from bert_tf.config import LARGEST_SIZE, EncoderConfig
+from bert_tf.config import EncoderConfig
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
 from model_formats.adaptation.positions import METHODS
@@ -24,7 +24,6 @@ from model_formats.pretraining_objectives import objective_of
 from model_formats.weights import open_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
@@ -77,7 +76,6 @@ class AdaptFlags:
         " --model_dir, or equal if some positions of that model were never trained: these are"
         " then initialized. Default: as in --model_dir.",
         least=1,
-        most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
         "How to initialize the embeddings of new positions, with --max_position_embeddings. "
@@ -90,7 +88,7 @@ class AdaptFlags:
         "tokenizer_config.json. Default: off if the folder's name or vocabulary indicates a "
         "cased model, else on."
     )
-    random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
+    random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0)
 
 
 def adapt(values: AdaptFlags) -> None:

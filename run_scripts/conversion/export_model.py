@@ -125,7 +125,6 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "For --format=difference, the rank used to approximate each weight matrix's change from "
         "--base_dir. A higher rank is more accurate but takes more space. Default: 24.",
         least=1,
-        most=2**20,  # more than the width of any model
     )
     max_size: str = groups.EXPORT.optional(
         "The maximum total size of the export, such as 20MB. A larger export is an error. "

@@ -51,7 +51,6 @@ from run_scripts.flags.finetune import (
     output_dirs,
     split_to_predict,
 )
-from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.session import Session, Workload, open_session
 
 
@@ -146,12 +145,6 @@ def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
             "--train_batch_size must be at most the examples times --num_train_epochs, for one "
             f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
             f"--num_train_epochs={values.num_train_epochs}, "
-            f"--train_batch_size={values.train_batch_size}"
-        )
-    if steps > MOST_STEPS:
-        raise InputError(
-            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
-            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
             f"--train_batch_size={values.train_batch_size}"
         )
     if values.warmup_step is not None:

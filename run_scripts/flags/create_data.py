@@ -20,7 +20,6 @@ from model_formats.encoders import ALBERT, BERT, ENCODERS
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, is_given, resolve_model_defaults
-from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
@@ -100,13 +99,11 @@ class CreateDataFlags(TokenizerFlags):
         PerModel(128, {"albert": 512}),
         "The maximum number of tokens in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
-        most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
         "The maximum number of masked tokens in an example, usually set to --max_seq_length * "
         "--masked_lm_prob. Default: 20; if --packing is on, that product, rounded up.",
         least=1,
-        most=LONGEST_SEQUENCE,
     )
     packing: bool = groups.ROWS.flag(
         False,
@@ -176,7 +173,6 @@ class CreateDataFlags(TokenizerFlags):
         "defaults of BERT and ALBERT are for --masking=static; with --masking=dynamic, the "
         "default is 1.",
         least=1,
-        most=10_000,
     )
     random_seed: int = flag(
         12345,
@@ -192,7 +188,6 @@ class CreateDataFlags(TokenizerFlags):
     num_workers: int = groups.PROCESSES.optional(
         "The number of worker processes. Does not affect the record files. Default: one per core.",
         least=1,
-        most=MOST_PROCESSES,
         in_manifest=False,
     )
     num_tasks: int = groups.PROCESSES.flag(
@@ -200,14 +195,12 @@ class CreateDataFlags(TokenizerFlags):
         "The number of runs that share the work through a shared file system, each with its own "
         "--task_index. The last run to finish writes the TFRecord files.",
         least=1,
-        most=MOST_PROCESSES,
         in_manifest=False,
     )
     task_index: int = groups.PROCESSES.flag(
         0,
         "The index of this run among --num_tasks runs, from 0.",
         least=0,
-        most=MOST_PROCESSES - 1,
         in_manifest=False,
     )
     engine: str = groups.PROCESSES.flag(

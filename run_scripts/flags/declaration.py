@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
 from model_formats.encoders import BERT, ENCODERS
-from run_scripts.flags.limits import MOST_STEPS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from run_scripts.flags.groups import Group
 
 Flags = TypeVar("Flags", bound="DataclassInstance")
+
+# The upper bound of every number that declares none: updates are counted, and the seeds of
+# TensorFlow kept, in an int32.
+INT32_MAX = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +101,10 @@ def flag(
         choices: the allowed values, for a string flag.
         convert: a function that is applied to a given string, such as `str.lower`.
         least, above: the inclusive or exclusive lower bound; every number has one of them.
-        most, below: the inclusive or exclusive upper bound. Default: `MOST_STEPS`.
+        most, below: the inclusive or exclusive upper bound. Default: `INT32_MAX`.
     """
     if below is None and (least, above) != (None, None):
-        most = MOST_STEPS if most is None else most
+        most = INT32_MAX if most is None else most
     bounds = {"least": least, "above": above, "most": most, "below": below}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
     about = dict(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags import groups
-from run_scripts.flags.limits import MOST_PROCESSES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +24,6 @@ class DeviceFlags:
     num_threads: int = groups.THREADS.optional(
         "The maximum number of CPU threads for TensorFlow. Default: one per core.",
         least=1,
-        most=MOST_PROCESSES,
     )
 
 

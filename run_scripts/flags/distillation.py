@@ -56,7 +56,6 @@ class TeacherFlags:
         "The temperature t. Teacher and student are compared by softmax(logits / t); their "
         "distance is t^2 times the Kullback-Leibler divergence.",
         above=0,
-        most=100,
         **_lasting,
     )
 

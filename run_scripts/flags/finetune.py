@@ -14,16 +14,15 @@ from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, is_given, redeclare
-from run_scripts.flags.distillation import TeacherFlags
-from run_scripts.flags.limits import (
-    HIGHEST_RATE,
-    LARGEST_BATCH,
-    LONGEST_SEQUENCE,
-    MAX_SEED,
-    MOST_EPOCHS,
-    MOST_SEEDS,
+from run_scripts.flags.declaration import (
+    ALWAYS,
+    INT32_MAX,
+    PerModel,
+    check_bounds,
+    is_given,
+    redeclare,
 )
+from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
 
@@ -57,7 +56,6 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "The maximum number of tokens in an example, including special tokens; the rest is cut "
         "off.",
         least=SHORTEST,
-        most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     do_train: bool = groups.UPDATES.flag(False, "Train the model.")
@@ -86,20 +84,17 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         32,
         "The number of examples per update, across all devices.",
         least=1,
-        most=LARGEST_BATCH,
         recorded=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         8,
         "The number of examples per evaluation batch, across all devices.",
         least=1,
-        most=LARGEST_BATCH,
     )
     predict_batch_size: int = groups.ANSWERS.flag(
         8,
         "The number of examples per prediction batch, across all devices.",
         least=1,
-        most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
         "adamw",
@@ -111,14 +106,12 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         5e-5,
         "The peak learning rate, reached at the end of the warm-up.",
         above=0,
-        most=HIGHEST_RATE,
         recorded=True,
     )
     num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, {"albert": None}),
         "The number of passes over the training examples. Cannot be combined with --train_step.",
         above=0,
-        most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
@@ -169,7 +162,6 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "consecutive seeds that start at --random_seed. The mean and standard deviation of "
         "the results are printed.",
         least=1,
-        most=MOST_SEEDS,
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
         1000, "The number of updates between checkpoints.", least=1
@@ -231,9 +223,9 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
     check_training_flags(values)
     check_bounds(values)  # again, for values from a model's folder
-    if values.random_seed + values.num_seeds - 1 > MAX_SEED:
+    if values.random_seed + values.num_seeds - 1 > INT32_MAX:
         raise InputError(
-            f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
+            f"--random_seed + --num_seeds must be at most {INT32_MAX + 1}. Received: "
             f"--random_seed={values.random_seed}, --num_seeds={values.num_seeds}"
         )
     if values.eval_on == TRAIN_PART and not values.do_train:

@@ -28,10 +28,9 @@ from bert_common import VERSION
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
-from run_scripts.flags.declaration import Flags, PerModel, check_bounds, value_type
+from run_scripts.flags.declaration import INT32_MAX, Flags, PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
-from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.paths import check_path_kinds, check_paths
 
 if TYPE_CHECKING:
@@ -236,7 +235,7 @@ def _help_lines(field):
         shown = "not set" if default is None else f"default: {_shown(default)}"
     kind = field.metadata["choices"] or [value_type(field).__name__]
     bounds = field.metadata["bounds"].values()
-    if kind == ["int"] and bounds and max(bounds) < MOST_STEPS:
+    if kind == ["int"] and bounds and max(bounds) < INT32_MAX:
         kind = [" to ".join(map(str, bounds))]
     return _described(f"{field.name}=<{'|'.join(kind)}>  ({shown})", field.metadata["help"])
 

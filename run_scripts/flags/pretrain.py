@@ -8,16 +8,8 @@ from bert_tf.names import OPTIMIZER_NAMES
 from create_pretraining_data.records.record_format import RecordFormat
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, is_given, redeclare
+from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import PretrainingTeacherFlags
-from run_scripts.flags.limits import (
-    HIGHEST_RATE,
-    LARGEST_BATCH,
-    LONGEST_SEQUENCE,
-    MOST_HOURS,
-    MOST_PROCESSES,
-    MOST_STEPS,
-)
 from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
 
 
@@ -73,7 +65,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "The length of the examples in tokens. If create_pretraining_data wrote a JSON file "
         "beside the record files, the default is the length in that JSON file.",
         least=1,
-        most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
@@ -82,7 +73,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "wrote a JSON file beside the record files, the default is the number in that JSON "
         "file.",
         least=1,
-        most=LONGEST_SEQUENCE,
         recorded=True,
     )
     do_train: bool = groups.UPDATES.flag(
@@ -122,7 +112,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(32, {"albert": 4096, "electra": 128}),
         "The number of examples per update, across all devices.",
         least=1,
-        most=LARGEST_BATCH,
         recorded=True,
     )
     eval_input_file: str = groups.EVALUATION.optional(
@@ -134,7 +123,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(8, {"albert": 64, "electra": 128}),
         "The number of examples per evaluation batch, across all devices.",
         least=1,
-        most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
         PerModel("adamw", {"albert": "lamb"}),
@@ -146,11 +134,10 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
         "The peak learning rate, reached at the end of the warm-up.",
         above=0,
-        most=HIGHEST_RATE,
         recorded=True,
     )
     poly_power: float = groups.OPTIMIZER.flag(
-        1.0, "The exponent of the polynomial learning-rate decay. 1: linear.", above=0, most=100
+        1.0, "The exponent of the polynomial learning-rate decay. 1: linear.", above=0
     )
     num_train_steps: int = groups.UPDATES.flag(
         PerModel(100000, {"albert": 125000, "electra": 1000000}),
@@ -167,7 +154,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "decays with the elapsed time, and --num_train_steps and --num_warmup_steps have no "
         "effect. 0: train for --num_train_steps.",
         least=0,
-        most=MOST_HOURS,
         recorded=True,
     )
     start_warmup_step: int = groups.UPDATES.flag(
@@ -196,7 +182,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "--masking=dynamic. Does not affect the masks. 0: the training process masks them. "
         "Default: one per GPU, but fewer than there are CPU cores; 0 without a GPU.",
         least=0,
-        most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.output_folder(
         "The folder to write the final model to: configuration, tokenizer and weights, without "
@@ -211,8 +196,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
 
     @property
     def last_step(self) -> int:
-        """The last update: --num_train_steps, or `MOST_STEPS` with --max_train_hours."""
-        return MOST_STEPS if self.max_train_hours else self.num_train_steps
+        """The last update: --num_train_steps, or `INT32_MAX` with --max_train_hours."""
+        return INT32_MAX if self.max_train_hours else self.num_train_steps
 
 
 def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:

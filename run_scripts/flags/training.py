@@ -15,7 +15,6 @@ from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
-from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
 
@@ -101,7 +100,6 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         12345,
         "The seed for initial weights, dropout and the order of examples.",
         least=0,
-        most=MAX_SEED,
         recorded=True,
     )
     distribution_strategy: str = groups.DEVICES.flag(
@@ -112,7 +110,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
-        "The number of GPUs to use on each machine. Default: all.", least=1, most=MOST_DEVICES
+        "The number of GPUs to use on each machine. Default: all.", least=1
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
@@ -162,7 +160,6 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "The number of parts into which each device divides its share of a batch. More parts need "
         "less memory.",
         least=1,
-        most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
         "The maximum number of updates that TensorFlow runs before it returns to Python. Default: "

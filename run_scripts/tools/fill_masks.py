@@ -12,7 +12,6 @@ from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
-from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.given_model import find_directory, open_model_tokenizer
@@ -37,9 +36,7 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     text: str = groups.VOCABULARY.required(
         "The sentences to complete, separated by |, each with at least one [MASK]."
     )
-    guesses: int = groups.ANSWERS.flag(
-        5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY
-    )
+    guesses: int = groups.ANSWERS.flag(5, "The number of guesses for each [MASK].", least=1)
 
 
 def fill_masks(values: FillMasksFlags) -> None:

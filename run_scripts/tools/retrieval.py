@@ -23,7 +23,6 @@ from model_formats.model_folder import REFERENCE_VECTORS
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_articles
-from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.training import check_length
 
@@ -66,7 +65,6 @@ class RetrievalFlags(DeviceFlags):
         "The maximum number of tokens in a query or a text, including special tokens. "
         "Default: as in the model's training.",
         least=3,
-        most=LONGEST_SEQUENCE,
     )
 
 

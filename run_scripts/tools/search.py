@@ -33,7 +33,6 @@ from model_formats.model_folder import REFERENCE_VECTORS
 from model_formats.transformers_files.safetensors_files import open_tensors
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
-from run_scripts.flags.limits import MOST_SHOWN
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
@@ -89,9 +88,7 @@ class SearchFlags(DeviceFlags):
         "as CORPUS.index.npz. Faster for millions of texts, but may miss some of the nearest "
         'texts. Needs the pip extra "search".',
     )
-    top: int = groups.ANSWERS.flag(
-        10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
-    )
+    top: int = groups.ANSWERS.flag(10, "The number of texts to show per query.", least=1)
 
 
 def search(values: SearchFlags) -> None:

@@ -16,7 +16,6 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from finetuning.multiple_choice.data import read_choices
 from finetuning.question_answering.data import has_answers, read_questions
 from model_formats.model_folder import ModelFolder
-from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
@@ -166,16 +165,6 @@ def test_help_shows_bounds_that_somebody_may_meet():
     assert "  --masked_lm_prob=<float>  (default: 0.15)\n" in text
 
 
-def test_largest_num_unused_needs_a_larger_vocabulary(tmp_path, capsys):
-    (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n" * 9)
-    argv = [
-        "build_vocab", f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out",
-        "--analyser=none", f"--num_unused={2**20}",
-    ]  # fmt: skip
-    assert run_program(build_vocab, BuildVocabFlags, argv) == 1
-    assert "vocab_size must be larger than its 1048581 reserved" in capsys.readouterr().err
-
-
 def finetune_flags(*arguments):
     """Flags of a program that trains and measures."""
     common = ("--task_name=nsmc", "--do_train", "--do_eval", "--num_train_epochs=1")
@@ -191,7 +180,7 @@ def test_last_seed_has_room(capsys):
 
 def test_numbers_that_a_folder_remembers_are_checked_too():
     values = dataclasses.replace(finetune_flags(), max_seq_length=10**20)
-    with pytest.raises(InputError, match="--max_seq_length must be at least 3 and at most 65536"):
+    with pytest.raises(InputError, match="--max_seq_length must be at least 3"):
         check_finetune_flags(values)
 
 

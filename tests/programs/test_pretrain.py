@@ -8,7 +8,7 @@ import pytest
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.limits import MAX_SEED
+from run_scripts.flags.declaration import INT32_MAX
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
     NO_DROPOUT,
@@ -74,7 +74,7 @@ def test_trains_evaluates_and_continues(job, kind, xla, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", (0, MAX_SEED))
+@pytest.mark.parametrize("seed", (0, INT32_MAX))
 def test_the_least_and_the_largest_seed(job, seed):
     """TensorFlow takes both for 0, which is no seed; they decide weights and order like others."""
     flags = {"random_seed": seed, "num_train_steps": 1}
