@@ -44,7 +44,7 @@ def export(
             f"--base_dir must hold all weights. Received: {base_dir}, a difference itself"
         )
     check_base(loaded, base)
-    source = open_weights(base.checkpoint, base, base.model_type)
+    source = open_weights(base.checkpoint)
     weights = {
         name: np.asarray(variable.value, np.float32)
         for name, variable in google_variables(loaded.model).items()

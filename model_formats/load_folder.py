@@ -42,7 +42,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     task, settings = TASKS.get(folder.task), folder.settings
     if task:
         check_settings(task, settings, folder.record[0])
-    arrays = open_weights(checkpoint, folder, kind.name)
+    arrays = open_weights(checkpoint)
     check_shapes(config, arrays, kind.model_class.google_names)
     encoder, objective = kind.make_model(config, **of_encoder), objective_of(arrays.shapes)
     try:

@@ -59,47 +59,37 @@ def check_weights(path: str) -> str:
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
-    folder = ModelFolder(os.path.dirname(path) or ".")
+    folder = ModelFolder.beside(path)
     if os.path.basename(path) == WEIGHTS_FILE and folder.difference:
         folder.difference.check_base(folder.base.checkpoint)
     return path
 
 
-def open_weights(
-    path: str, folder: ModelFolder | None = None, model_type: str | None = None
-) -> "CheckpointArrays":
-    """Opens the weights at a path that `find_weights` accepts.
-
-    `folder` is the `ModelFolder` that holds them, if it has been opened, and `model_type` the kind
-    of their encoder, as which a checkpoint whose names do not tell it is read.
-    """
+def open_weights(path: str) -> "CheckpointArrays":
+    """Opens the weights at a path that `find_weights` accepts, as the files beside them say."""
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 
     path = find_weights(path)
+    folder = ModelFolder.beside(path)
     if not exists(path):
-        directory = os.path.dirname(path) or "."
-        is_opened = folder is not None and os.path.samefile(directory, folder.path)
-        own = folder if folder and is_opened else ModelFolder(directory)
-        if os.path.basename(path) == WEIGHTS_FILE and own.difference:
+        if os.path.basename(path) == WEIGHTS_FILE and folder.difference:
             from model_formats.difference import join
 
-            base = own.base
-            own.difference.check_base(base.checkpoint)
-            return join(
-                path, open_weights(base.checkpoint, base, base.model_type), base.encoder.stem
-            )
+            base = folder.base
+            folder.difference.check_base(base.checkpoint)
+            return join(path, open_weights(base.checkpoint), base.encoder.stem)
         from model_formats.transformers_files.weights import open_huggingface
 
-        config = own.transformers_config if is_opened else None
-        return open_huggingface(path, config.transformers_model if config else None)
+        return open_huggingface(path)
     reader = open_checkpoint(path)
     from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
 
     if reader.has_tensor(OBJECT_GRAPH):
         return open_model_garden(reader, path)
     heads = tuple(objective.weights for objective in OBJECTIVES.values() if objective.weights)
-    kinds = [model_type, *ENCODERS] if model_type else ENCODERS
-    stems = list(dict.fromkeys(ENCODERS[kind].stem for kind in kinds))
+    # A checkpoint whose names do not tell its encoder is read as the one of the configuration.
+    described = [file.expected for file in folder.config_files if file.expected]
+    stems = list(dict.fromkeys(ENCODERS[kind].stem for kind in (*described, *ENCODERS)))
     return dataclasses.replace(google_arrays(path, stems), heads=heads)
 
 

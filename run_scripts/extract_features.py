@@ -166,7 +166,7 @@ def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Mode
     from bert_tf.checkpoint import load_arrays
 
     encoder = model.encoder.make_model(model.config, attention_function=automatic_attention)
-    arrays = open_weights(model.checkpoint, model.folder, model.model_type)
+    arrays = open_weights(model.checkpoint)
     load_arrays(encoder, dataclasses.replace(arrays, optional=(*arrays.optional, *POOLER)))
     return encoder
 

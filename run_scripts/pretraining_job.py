@@ -49,7 +49,7 @@ class PretrainingJob:
         """Opens a checkpoint to start from, with the one in --generator_dir if that is given."""
         from model_formats.weights import open_weights
 
-        arrays = open_weights(path, self.model.folder, self.model.model_type)
+        arrays = open_weights(path)
         trained = objective_of(arrays.shapes)
         is_another = trained.weights and trained is not self.pretraining
         fits = not trained.encoders or self.model.model_type in trained.encoders
@@ -64,7 +64,7 @@ class PretrainingJob:
         from model_formats.electra_generator import beside
 
         folder = ModelFolder.open(self.flags.generator_dir)
-        return beside(arrays, open_weights(folder.checkpoint, folder, folder.model_type))
+        return beside(arrays, open_weights(folder.checkpoint))
 
 
 # A configuration may have up to this many rows without a token, to make its table a round number.

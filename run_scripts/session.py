@@ -5,7 +5,6 @@ It imports TensorFlow, so programs import it only after checking their flags and
 
 import contextlib
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -195,17 +194,16 @@ class Session:
         self,
         state: TrainingState,
         job: Job,
-        reader: Callable[[str], CheckpointArrays] | None = None,
+        reader: Callable[[str], CheckpointArrays] = open_weights,
         **options: Any,
     ) -> None:
         """Restores a new state from the run's newest checkpoint, else the job's; prints which.
 
-        `reader` opens the job's checkpoint; None for `open_weights`. The options are passed to
+        `reader` opens the job's checkpoint. The options are passed to
         `bert_tf.training.state.restore`.
         """
-        start, of = (job.flags.output_dir, job.model.checkpoint), job.model
-        own = functools.partial(open_weights, folder=of.folder, model_type=of.model_type)
-        line = restore(state, *start, open_weights=reader or own, **options)
+        output_dir, checkpoint = job.flags.output_dir, job.model.checkpoint
+        line = restore(state, output_dir, checkpoint, open_weights=reader, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)

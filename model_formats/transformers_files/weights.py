@@ -13,7 +13,6 @@ from model_formats.transformers_files.config import (
     ACTIVATIONS_BACK,
     CONFIG_FILE,
     KINDS,
-    HuggingFaceModel,
     read_config,
 )
 from model_formats.transformers_files.electra_classifier import DENSE, NAMES, OUT, is_linear
@@ -37,14 +36,13 @@ PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 Convert = Callable[[np.ndarray], np.ndarray]
 
 
-def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> CheckpointArrays:
+def open_huggingface(path: str) -> CheckpointArrays:
     """Opens the weights of a model that transformers saved.
 
     Weights that are in no table keep their names, so that loading rejects them.
 
     Args:
         path: model.safetensors, or the index of its shards, in the folder with config.json.
-        model: the contents of that config.json, if it has been read.
 
     Raises:
         InputError: a file is missing or damaged, the configuration is for an unsupported model,
@@ -56,7 +54,7 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     tensors = open_tensors(path)
     # Files of 2019 lack the model_type, which the prefix of names tells.
     kinds = (kind for kind in KINDS for name in tensors.shapes if name.startswith(f"{kind}."))
-    model = model or read_config(config_path, next(kinds, None))
+    model = read_config(config_path, next(kinds, None))
     stored = _full_names(tensors, model.kind)
     ignored = _take_tied(stored, tensors)
     ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]

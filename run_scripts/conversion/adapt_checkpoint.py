@@ -126,7 +126,7 @@ def adapt(values: AdaptFlags) -> None:
         method=method,
         seed=values.random_seed,
     )
-    arrays = open_weights(model.checkpoint, model, model.model_type)
+    arrays = open_weights(model.checkpoint)
     heads = objective_of(arrays.shapes).model_class.google_names
     names = {**heads, **model.encoder.model_class.google_names}
     adapted = adapted_arrays(arrays, model.config, changes, names)

@@ -259,7 +259,7 @@ class FineTuning:
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
-        weights = open_weights(source, model_type=self.job.model.model_type)
+        weights = open_weights(source)
         if not flags.do_train:
             self.check_head(state.model, weights)
         report = load_arrays(state.model, weights)

@@ -122,7 +122,7 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
     from bert_tf.checkpoint import weight_names
     from model_formats.weights import check_names, open_weights
 
-    models = [open_weights(folder.checkpoint, folder, folder.model_type) for folder in folders]
+    models = [open_weights(folder.checkpoint) for folder in folders]
     for model in models:
         check_names(model)
     shapes = [{name: tuple(model.shapes[name]) for name in weight_names(model)} for model in models]

@@ -6,7 +6,6 @@ import shutil
 import signal
 from pathlib import Path
 from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -219,17 +218,6 @@ def test_bad_descriptions(pair, text, message):
     (folder / DESCRIPTION_FILE).write_text(text)
     with pytest.raises(InputError, match=message):
         load_folder(str(folder))
-
-
-def test_what_describes_it_is_opened_once(pair):
-    folder = export(pair)
-    with mock.patch("builtins.open", wraps=open) as spy:
-        load_folder(str(folder))
-    opened = [str(call.args[0]) for call in spy.call_args_list]
-    described = sorted(path for path in opened if path.endswith(".json"))
-    assert str(folder / DESCRIPTION_FILE) in described
-    assert str(pair / "base" / "bert_config.json") in described
-    assert described == sorted(set(described))
 
 
 def test_a_base_holds_all_weights(pair):

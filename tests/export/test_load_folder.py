@@ -1,10 +1,6 @@
 """Any folder becomes a model with its labels: pre-trained, released, fine-tuned."""
 
-import builtins
-import collections
 import json
-import os
-import shutil
 import warnings
 
 import numpy as np
@@ -22,7 +18,6 @@ from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task
 from tests.support.models.model_folders import (
-    PIECES,
     VALUES,
     drop_weights,
     settings_of,
@@ -30,7 +25,6 @@ from tests.support.models.model_folders import (
     write_model,
 )
 from tests.support.models.released_models import write_albert, write_bert
-from tests.support.paths import TEST_DATA
 
 CLASSES = {
     "classification": SequenceClassifier,
@@ -76,33 +70,6 @@ def test_folders_of_version_0_1(task, tmp_path):
     path.write_text(json.dumps(record))
     folder = ModelFolder.open(str(tmp_path))
     assert (folder.task, folder.settings) == (task, record)
-
-
-@pytest.mark.parametrize("kind", ("ours", "fine-tuned", "transformers", "vocabulary alone"))
-def test_a_configuration_is_opened_once(kind, tmp_path, monkeypatch):
-    """The model, its task, its tokenizer and its weights are what one reading of it says."""
-    if kind in ("ours", "fine-tuned"):
-        write_folder(tmp_path, task="pretraining" if kind == "ours" else "ner")
-    else:
-        shutil.copytree(
-            TEST_DATA / "transformers" / "bert_classifier", tmp_path, dirs_exist_ok=True
-        )
-        (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
-    if kind == "transformers":
-        (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
-    opened = collections.Counter()
-
-    def count(path, *arguments, open=open, **options):
-        opened[os.path.basename(str(path))] += 1
-        return open(path, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(builtins, "open", count)
-        loaded = load_folder(str(tmp_path))
-    name = "bert_config.json" if kind in ("ours", "fine-tuned") else "config.json"
-    assert opened[name] == 1 and opened["finetuning.json"] == (kind == "fine-tuned")
-    assert loaded.tokenizer.vocab_size == len(PIECES)
-    assert (loaded.task == "pretraining") == (kind == "ours")
 
 
 def test_what_is_no_task():

@@ -12,7 +12,6 @@ from bert_tf.checkpoint import (
     write_arrays,
 )
 from korean_bert import load_model
-from run_scripts import extract_features
 from tests.support.models.model_folders import write_model
 
 
@@ -58,8 +57,8 @@ def test_an_encoder_without_a_name(tmp_path):
         np.testing.assert_array_equal(variable, arrays[name])
 
 
-def test_an_electra_without_a_name_as_the_programs_read_it(tmp_path):
-    """Its configuration says that it is none of BERT's; heads and generator have their names."""
+def test_an_electra_without_a_name(tmp_path):
+    """The configuration beside it says that it is none of BERT's; heads have their names."""
     model = write_model(tmp_path / "m", "electra", names=["generator/"])
     expected = load_model(tmp_path / "m").embed(["가 나다", "라"])
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
@@ -70,18 +69,6 @@ def test_an_electra_without_a_name_as_the_programs_read_it(tmp_path):
         loaded = load_model(tmp_path / "m")
     np.testing.assert_array_equal(loaded.embed(["가 나다", "라"]), expected)
     assert not loaded.loaded.missing
-    (tmp_path / "text.txt").write_text("가 나다\n라\n", encoding="utf-8")
-    given = {
-        "config_file": tmp_path / "m" / "electra_config.json", "pooling": "mean", "layers": -1,
-        "vocab_file": tmp_path / "m" / "vocab.txt", "max_seq_length": 16, "do_lower_case": False,
-        "init_checkpoint": tmp_path / "apart" / "model.ckpt-3",
-        "input_file": tmp_path / "text.txt", "output_file": tmp_path / "vectors.npz",
-    }  # fmt: skip
-    (tmp_path / "apart").mkdir()
-    write_arrays(str(given["init_checkpoint"]), stored)
-    assert extract_features.main(["x", *(f"--{n}={v}" for n, v in given.items())]) == 0
-    with np.load(tmp_path / "vectors.npz") as found:
-        np.testing.assert_allclose(found["features"][:, 0], expected, atol=1e-5)
 
 
 def test_two_models_in_one_file_are_not_mixed(tmp_path):
