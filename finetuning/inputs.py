@@ -4,15 +4,13 @@ Shapes: B rows of a batch, T tokens of a row, [CLS] and [SEP] included.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from bert_common.process_pool import start_workers
 from bert_common.progress import progress
 from bert_common.text_encoding import decode_text
 from create_pretraining_data.instances.pairs import truncated_lengths
@@ -30,15 +28,6 @@ TEXTS_PER_CALL = 2000
 # From this many examples on, a tokenizer's graph form pays off: building it takes about 8 s on one
 # core, the time in which this many sentences of film reviews are tokenized without it.
 GRAPH_FROM = 200_000
-
-# Contexts per task of a worker process; sending so many costs little compared with tokenizing them.
-CONTEXTS_PER_TASK = 16
-
-# Tokenizing about this many contexts takes as long as starting a worker process.
-CONTEXTS_PER_WORKER = 100
-
-# The remedy if the worker processes, one per core, need too much memory.
-FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
 
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
@@ -148,37 +137,6 @@ def _join(tokenizer, first, other, max_length):
     other = [*other[:kept_other], tokenizer.sep_id] if kept_other else []
     segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
     return InputRow(np.array(first + other, np.int32), segment_ids)
-
-
-def encode_groups(
-    encode: Callable[..., list[Any]],
-    groups: Sequence[Any],
-    limit: int,
-    tokenizer: TokenizerInterface,
-    workers: int | None = None,
-) -> list[Any]:
-    """Encodes groups of texts in worker processes; concatenates the lists that `encode` returns.
-
-    Args:
-        encode: a task of `start_workers` whose plan is (lists of groups, `limit`); returns a list.
-        groups: each a context with the questions about it.
-        limit: the maximum number of tokens of a question that `encode` keeps.
-        workers: the number of processes that share the work; with 1, no other process is started;
-            None: chosen by the amount of work.
-    """
-    tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
-    workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
-    workers = min(workers, len(tasks))
-    shared = (tasks, limit), tokenizer
-    with (
-        start_workers(shared, workers, FEWER_CORES, (encode.__module__,)) as run,
-        progress("encoding", len(groups), "contexts") as bar,
-    ):
-        done = {}
-        for number, encoded in run(encode, range(len(tasks))):
-            done[number] = encoded
-            bar.update(len(tasks[number]))
-    return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
 def pad_rows(rows: Sequence[Any], length: int, pad_id: int) -> Batch:

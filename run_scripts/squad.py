@@ -8,8 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
-from bert_common.folders import make_writable
-from finetuning.question_answering.cache import is_cache
 from finetuning.question_answering.data import (
     QuestionDataset,
     has_answers,
@@ -27,7 +25,6 @@ from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.paths import FILE, NOTHING
 from tokenization import FullTokenizer
 
 if TYPE_CHECKING:
@@ -165,18 +162,14 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     train_step: int = shared("train_step", default=PerModel(None))
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
-    train_feature_file: str = groups.BATCHES.optional(
-        "The file that caches the tokenized training questions, for later runs with the same "
-        "flags. Default: train_features.npz in --output_dir.",
-        takes=(FILE, NOTHING),
+    train_feature_file: str = groups.COMPATIBILITY.optional(
+        "Accepted but has no effect.", no_effect=True
     )
-    predict_feature_file: str = groups.BATCHES.optional(
-        "The file that caches the tokenized questions in --predict_file. Default: "
-        "predict_features.npz in --output_dir.",
-        takes=(FILE, NOTHING),
+    predict_feature_file: str = groups.COMPATIBILITY.optional(
+        "Accepted but has no effect.", no_effect=True
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect: --predict_feature_file holds everything.", no_effect=True
+        "Accepted but has no effect.", no_effect=True
     )
     verbose_logging: bool = groups.COMPATIBILITY.optional(
         "Accepted but has no effect.", no_effect=True
@@ -219,12 +212,6 @@ def check_squad_flags(values: SquadFlags) -> None:
     for name, switch in needed.items():
         if not getattr(values, name):
             raise InputError(f"{switch} requires --{name}. Received: none")
-    for name in ("train_feature_file", "predict_feature_file"):
-        path = getattr(values, name)
-        if path and os.path.isfile(path) and not is_cache(path):
-            raise InputError(
-                f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
-            )
 
 
 def path_of(values: SquadFlags, name: str) -> str:
@@ -281,14 +268,6 @@ def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswe
             "--google_answers requires BERT's head and google-research/bert's tokenizer. "
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
-    measures = values.do_eval or values.do_predict or values.eval_every_steps
-    used = {"train_feature_file": values.do_train, "predict_feature_file": measures}
-    for name in (name for name, is_used in used.items() if is_used):
-        path = getattr(values, name)
-        if path and not os.path.exists(path):  # before minutes of work that it is to keep
-            folder = os.path.dirname(path) or "."
-            make_writable(folder, f"--{name} must be in a folder that can be written")
-    in_folder = functools.partial(os.path.join, values.output_dir)
     return QuestionAnswering(
         dataset=job.dataset,
         tokenizer=tokenizer,
@@ -299,8 +278,6 @@ def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswe
         max_answer_length=values.max_answer_length,
         threshold=values.null_score_diff_threshold,
         beams=beams,
-        train_cache=values.train_feature_file or in_folder("train_features.npz"),
-        predict_cache=values.predict_feature_file or in_folder("predict_features.npz"),
         dropout=values.dropout_prob,
         google_answers=values.google_answers,
     )

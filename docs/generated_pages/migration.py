@@ -102,11 +102,6 @@ NOTES = {
     "do_predict": {"en": "same", "ko": "같음"},
 }
 
-OWN_FEATURES = {
-    "en": "same, for files of this program; Google's are refused",
-    "ko": "같음. 단, 이 프로그램이 쓴 파일만 받고 구글의 것은 거절함",
-}
-
 # (program, flag) -> how its meaning differs.
 DIFFERENT = {
     ("extract_features.py", "layers"): {
@@ -114,8 +109,6 @@ DIFFERENT = {
         "layer",
         "ko": "**다름:** 0은 임베딩 출력, 1은 첫 번째 층. 원본의 0은 첫 번째 층",
     },
-    ("run_squad.py", "train_feature_file"): OWN_FEATURES,
-    ("run_squad.py", "predict_feature_file"): OWN_FEATURES,
 }
 
 

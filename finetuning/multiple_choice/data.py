@@ -14,7 +14,8 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
+from bert_common.progress import with_progress
+from finetuning.inputs import Batch, InputRow, pad_rows
 from finetuning.tables import check_object, json_field, read_lines, shortened
 from tokenization import SentencePieceTokenizer
 from tokenization.base import TokenizerInterface
@@ -201,25 +202,16 @@ def trims_options(tokenizer: TokenizerInterface) -> bool:
 
 
 def encode_choices(
-    tokenizer: TokenizerInterface,
-    choices: Sequence[ChoiceQuestion],
-    max_qa_length: int,
-    workers: int | None = None,
+    tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
 ) -> list[EncodedChoiceQuestion]:
     """Tokenizes questions and options, and a text once for consecutive questions about it.
 
-    Question and option together are cut at the beginning to `max_qa_length` tokens; `workers` is
-    as in `encode_groups`.
+    Question and option together are cut at the beginning to `max_qa_length` tokens.
     """
-    groups = [list(group) for _, group in itertools.groupby(choices, lambda choice: choice.context)]
-    return encode_groups(_encode_task, groups, max_qa_length, tokenizer, workers)
-
-
-def _encode_task(plan, tokenizer, number):
-    tasks, max_qa_length = plan
     encoded = []
-    for group in tasks[number]:
-        context_ids = np.array(tokenizer.encode(group[0].context), np.int32)
+    shown = with_progress(choices, "encoding", "questions")
+    for context, group in itertools.groupby(shown, lambda choice: choice.context):
+        context_ids = np.array(tokenizer.encode(context), np.int32)
         for choice in group:
             options = choice.options
             if trims_options(tokenizer):

@@ -19,8 +19,7 @@ def make_task(
     """Makes the task of a `LoadedModel`, for texts instead of a data set."""
     # A folder of transformers has the default length, which may be too long for a short model.
     longest = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
-    # A worker process would run the user's script again.
-    return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest, workers=1)
+    return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest)
 
 
 def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:

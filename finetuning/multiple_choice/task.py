@@ -41,7 +41,6 @@ class MultipleChoice(NothingMore):
     max_length: int  # the maximum number of tokens in a row
     max_qa_length: int  # the maximum number of tokens in a question with an option
     dropout: float = DROPOUT  # the rate of dropout before the head
-    workers: int | None = None  # the number of processes that encode, as in `encode_groups`
 
     best_by = ("eval_accuracy", True)
     settings: ClassVar[dict[str, Any]] = {}
@@ -57,7 +56,7 @@ class MultipleChoice(NothingMore):
 
     def encode(self, raw: Sequence[ChoiceQuestion], training: bool) -> Examples:
         """Encodes `data.ChoiceQuestion`s, for training and evaluation alike."""
-        encoded = encode_choices(self.tokenizer, raw, self.max_qa_length, self.workers)
+        encoded = encode_choices(self.tokenizer, raw, self.max_qa_length)
         known = np.array([choice.label is not None for choice in raw], np.float32)
         labels = labels_of(raw)
 

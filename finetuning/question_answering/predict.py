@@ -34,8 +34,6 @@ def make_task(
         max_answer_length=settings["max_answer_length"],
         threshold=settings["null_score_diff_threshold"],
         beams=beams,
-        train_cache=None,
-        predict_cache=None,
     )
 
 

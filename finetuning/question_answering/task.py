@@ -23,7 +23,6 @@ from finetuning.question_answering.answers import (
     write_answers,
 )
 from finetuning.question_answering.beam_head import DROPOUT, BeamSpanModel
-from finetuning.question_answering.cache import load_or_encode
 from finetuning.question_answering.data import Question, QuestionDataset
 from finetuning.question_answering.google_answers import answer_as_google
 from finetuning.question_answering.scores import (
@@ -63,8 +62,6 @@ class QuestionAnswering(NothingMore):
     threshold: float  # the answer is "" if null_odds are above it
     # The number of starts, and of ends per start, that a beam keeps; None for a `SpanModel`.
     beams: tuple[int, int] | None
-    train_cache: str | None  # files for the tokenized questions; see `cache`
-    predict_cache: str | None
     dropout: float = DROPOUT  # in the head of a `BeamSpanModel`
     google_answers: bool = False  # whether answers are chosen and extracted by `google_answers`
     # The last outputs that were turned into answers, and these answers.
@@ -97,21 +94,12 @@ class QuestionAnswering(NothingMore):
         For training, batches have the positions of the answers, and questions whose answer has no
         token are left out.
         """
-        path = self.train_cache if training else self.predict_cache
-        if path is None:
-            encoded = encode_questions(self.tokenizer, raw, self.max_query_length, workers=1)
-        else:
-            encoded, cached = load_or_encode(path, self.tokenizer, raw, self.max_query_length)
+        encoded = encode_questions(self.tokenizer, raw, self.max_query_length)
         windows, left_out = make_windows(
             raw, encoded, self.tokenizer, self.max_length, self.doc_stride, training
         )
-        if path is not None:
-            where = f"from {path}" if cached else f"kept in {path}"
-            lost = f"; {left_out:,} questions left out: no token in the answer" if left_out else ""
-            print(
-                f"{len(raw):,} questions, {len(windows):,} windows, tokens {where}{lost}",
-                flush=True,
-            )
+        if left_out:
+            print(f"{left_out:,} questions left out: no token in the answer", flush=True)
 
         def make_batch(indices, length):
             chosen = [windows[i] for i in indices]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.inputs import Batch, encode_groups, pad_rows
+from bert_common.progress import with_progress
+from finetuning.inputs import Batch, pad_rows
 from finetuning.question_answering.data import Answer, Question
 from tokenization.base import TokenizerInterface
 
@@ -56,32 +57,21 @@ class ContextWindow(NamedTuple):
 
 
 def encode_questions(
-    tokenizer: TokenizerInterface,
-    questions: Sequence[Question],
-    max_query_length: int,
-    workers: int | None = None,
+    tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
 ) -> list[EncodedQuestion]:
     """Tokenizes questions, and the context of consecutive questions once.
 
-    Questions are cut off after `max_query_length` tokens; `workers` is as in `encode_groups`.
+    Questions are cut off after `max_query_length` tokens.
     """
-    groups = [
-        (context, [entry.question for entry in group])
-        for context, group in itertools.groupby(questions, lambda entry: entry.context)
-    ]
-    return encode_groups(_encode_task, groups, max_query_length, tokenizer, workers)
-
-
-def _encode_task(plan, tokenizer, number):
-    tasks, max_query_length = plan
     encoded = []
-    for context, questions in tasks[number]:
+    shown = with_progress(questions, "encoding", "questions")
+    for context, group in itertools.groupby(shown, lambda entry: entry.context):
         ids, spans = tokenizer.encode_with_offsets(context)
         context_ids = np.array(ids, np.int32)
-        spans = np.array(spans, np.int32).reshape(-1, 2)  # empty context: [0] -> [0, 2]
-        for question in questions:
-            question_ids = np.array(tokenizer.encode(question)[:max_query_length], np.int32)
-            encoded.append(EncodedQuestion(question_ids, context_ids, spans))
+        context_spans = np.array(spans, np.int32).reshape(-1, 2)  # empty context: [0] -> [0, 2]
+        for entry in group:
+            question_ids = np.array(tokenizer.encode(entry.question)[:max_query_length], np.int32)
+            encoded.append(EncodedQuestion(question_ids, context_ids, context_spans))
     return encoded
 
 

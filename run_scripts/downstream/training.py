@@ -107,11 +107,14 @@ def encode(
     """
     examples = {}
     for split, raw in splits.items():
-        examples[split] = task.encode(raw, do_train and split == "train")
-        if not len(examples[split].lengths):
+        encoded = task.encode(raw, do_train and split == "train")
+        if not len(encoded.lengths):
             raise InputError(
                 f"{split} must hold an example that gives tokens. Received: {len(raw)} without any"
             )
+        if encoded.windowing is not None and len(encoded.lengths) != len(raw):
+            print(f"{split}: {len(encoded.lengths):,} windows of {len(raw):,} examples")
+        examples[split] = encoded
     return examples
 
 

@@ -300,8 +300,8 @@ LIGHT = (
     "finetuning.multiple_choice.data", "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table", "benchmarks.reference.program", "finetuning.features.files",
     "finetuning.inputs", "finetuning.metrics", "finetuning.ner.labels", "finetuning.ner.data",
-    "finetuning.question_answering.cache", "finetuning.question_answering.data",
-    "finetuning.readers", "finetuning.datasets", "finetuning.question_answering.windows",
+    "finetuning.question_answering.data", "finetuning.question_answering.windows",
+    "finetuning.readers", "finetuning.datasets",
     "tokenization.comparison", "tokenization.vocab_learning.learn",
 )  # fmt: skip
 

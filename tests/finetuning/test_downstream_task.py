@@ -25,7 +25,7 @@ TASKS = (
     QuestionAnswering(
         dataset=QuestionDataset("squad", True, {"dev": ([], 0)}), tokenizer=None, max_length=8,
         doc_stride=4, max_query_length=2, n_best_size=3, max_answer_length=2, threshold=0.0,
-        beams=(2, 3), train_cache="", predict_cache="",
+        beams=(2, 3),
     ),
 )  # fmt: skip
 MEMBERS = sorted(

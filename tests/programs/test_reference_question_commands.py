@@ -48,6 +48,7 @@ ALBERT_1 = """run_squad_v1.py
   --doc_stride=128 --max_query_length=64 --do_train=true --do_predict=true --train_batch_size=48
   --predict_batch_size=8 --learning_rate=5e-5 --num_train_epochs=2.0 --warmup_proportion=.1
   --save_checkpoints_steps=5000 --n_best_size=20 --max_answer_length=30"""
+FEATURE_FILES = ("train_feature_file", "predict_feature_file", "predict_feature_left_file")
 ALBERT_2 = ALBERT_1.replace("_v1", "_v2").replace("=true", "")
 # The same, "Fine-tuning on RACE"
 ALBERT_RACE = """run_race.py
@@ -128,14 +129,14 @@ def test_bert_squad_2(tmp_path):
 def test_albert_squad(text, tmp_path, capsys):
     version_2 = text is ALBERT_2
     paths = {**write_model(tmp_path, "albert"), **write_squad(tmp_path, version_2, 48)}
-    for name in ("train_feature_file", "predict_feature_file", "predict_feature_left_file"):
+    for name in FEATURE_FILES:
         paths[name] = tmp_path / f"{name}.tf_record"
     assert launch([*command(text, **paths), WITHOUT_XLA]) == 0
     assert results(tmp_path / "output")["global_step"] == 2
     assert ("eval_best_f1" in results(tmp_path / "output")) == version_2
-    assert paths["predict_feature_file"].exists() and paths["train_feature_file"].exists()
-    assert not paths["predict_feature_left_file"].exists()
-    assert "--predict_feature_left_file: without effect here" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for name in FEATURE_FILES:
+        assert not paths[name].exists() and f"--{name}" in shown
     nbest = json.loads((tmp_path / "output" / "nbest_predictions.json").read_text())
     score = "start_log_prob" if version_2 else "start_logit"
     assert all(score in answers[0] for answers in nbest.values())

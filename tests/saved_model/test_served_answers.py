@@ -48,7 +48,7 @@ def questions():
 def run_squads_answers(loaded, asked, folder):
     """What run_squad writes: answers, candidates, null score differences."""
     settings, tokenizer = loaded.settings, loaded.tokenizer
-    encoded = encode_questions(tokenizer, asked, settings["max_query_length"], 1)
+    encoded = encode_questions(tokenizer, asked, settings["max_query_length"])
     windows, _ = make_windows(
         asked, encoded, tokenizer, settings["max_seq_length"], settings["doc_stride"]
     )

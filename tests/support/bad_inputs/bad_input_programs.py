@@ -178,9 +178,7 @@ PROGRAMS = {
         },
         {**MODEL_FILES, "train.json": "questions", "dev.json": "questions", **FLAG_FILE},
         {
-            **FINETUNE_TEXTS, "train_feature_file": ("{}/text.txt", "{}/model"),
-            "predict_feature_file": ("{}/text.txt", "{}/model"), "export_dir": ("{}/x",),
-            "max_query_length": ("13",),
+            **FINETUNE_TEXTS, "export_dir": ("{}/x",), "max_query_length": ("13",),
         },
     ),
     "run_race": Program(
