@@ -13,7 +13,6 @@ from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import shorten_lost_worker_errors
-from bert_tf.training.interruptions.output_folder import training_folders
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.record_format import RecordFormat
 from model_formats.model_folder import (
@@ -34,7 +33,6 @@ from run_scripts.pretraining_job import PretrainingJob, make_job
 if TYPE_CHECKING:
     from bert_tf.input.training_records import TrainingRecords
     from bert_tf.training.evaluation import RecordsEvaluator
-    from bert_tf.training.interruptions.output_folder import TrainingFolder
     from bert_tf.training.state import TrainingState
     from create_pretraining_data.instances.mask_processes import MaskProcesses
     from run_scripts.session import Session
@@ -49,19 +47,15 @@ def pretrain(given: PretrainFlags) -> None:
             make_writable(folder, f"--{name} must be a directory that can be written")
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
-    with training_folders(trained, job.cluster) as (folders, refusal_reason):
-        start_tensorflow(flags, functools.partial(compilation_cache, flags))
-        from run_scripts.session import open_session
+    start_tensorflow(flags, functools.partial(compilation_cache, flags))
+    from run_scripts.session import open_session
 
-        with open_session(flags, flags.xla, job.cluster, refusal_reason) as session:
-            run(job, session, folders.get(flags.output_dir))
+    with open_session(flags, flags.xla, job.cluster, trained) as session:
+        run(job, session)
 
 
-def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None") -> None:
-    """Loads records, builds the model, trains and evaluates; all of this needs TensorFlow.
-
-    `folder` is the `TrainingFolder` of --output_dir; None in workers that write nothing.
-    """
+def run(job: PretrainingJob, session: "Session") -> None:
+    """Loads records, builds the model, trains and evaluates; all of this needs TensorFlow."""
     flags, replicas = job.flags, session.strategy.num_replicas_in_sync
     session.check_flags(job)
     if (flags.do_eval or flags.eval_input_file) and flags.eval_batch_size % replicas:
@@ -84,9 +78,7 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
         evaluated = evaluator if flags.eval_input_file else None
-        if train(
-            job, session, state, records, evaluated, folder=folder, write_model_files=write_files
-        ):
+        if train(job, session, state, records, evaluated):
             return
     if flags.export_dir and session.chief:
         from bert_tf.checkpoint import save_google_checkpoint
@@ -230,7 +222,6 @@ def train(
     state: "TrainingState",
     records: "TrainingRecords",
     evaluator: "RecordsEvaluator | None",
-    **options: Any,
 ) -> bool:
     """Trains to --num_train_steps; returns True if a signal ended the training."""
     from bert_tf.summaries.markdown import as_markdown_table
@@ -257,9 +248,7 @@ def train(
     }
     with open_mask_processes(flags.mask_processes, flags.num_gpus, record_format) as processes:
         records = dataclasses.replace(records, mask_processes=processes)
-        return session.train(
-            job, state, records, config, workload, evaluator, texts=texts, **options
-        )
+        return session.train(job, state, records, config, workload, evaluator, texts=texts)
 
 
 def open_mask_processes(

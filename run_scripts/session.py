@@ -6,7 +6,7 @@ It imports TensorFlow, so programs import it only after checking their flags and
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
@@ -37,6 +37,7 @@ from bert_tf.training.distribution import (
 from bert_tf.training.evaluation import as_shown, write_results
 from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
+from bert_tf.training.interruptions.output_folder import lock_folder
 from bert_tf.training.loop import TrainingConfig, is_out_of_patience, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import BestCheckpoint, TrainingState, restore
@@ -59,16 +60,16 @@ JobFlags = FinetuneFlags | PretrainFlags
 
 @contextlib.contextmanager
 def open_session(
-    flags: JobFlags, xla: str, cluster: Cluster | None, refusal_reason: str | None
+    flags: JobFlags, xla: str, cluster: Cluster | None, trained: Iterable[str] = ()
 ) -> Iterator["Session"]:
     """Opens the devices that the flags name, for the part of a program that uses TensorFlow.
 
     Args:
         xla: "auto", "on" or "off".
-        refusal_reason: why this worker must not train, as `training_folders` yielded it, or None.
+        trained: the folders that a training writes to, which the chief locks.
 
     Raises:
-        InputError: memory ran out, or a worker was lost or must not train.
+        InputError: memory ran out, a worker was lost, or another training writes to a folder.
     """
     precision = choose_precision(flags.precision)
     compilation = choose_compilation(xla, precision)
@@ -77,14 +78,29 @@ def open_session(
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(flags.distribution_strategy, flags.num_gpus, flags.all_reduce)
-    with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
-        raise_together(strategy, refusal_reason)
+    with (
+        explain_lost_worker(strategy),
+        explain_out_of_memory(MEMORY_REMEDIES, {}),
+        contextlib.ExitStack() as locks,
+    ):
+        # The workers wait for each other, so one that is refused must tell the others.
+        raise_together(strategy, _lock_all(trained, locks) if is_chief(strategy) else None)
         session = Session(strategy, precision, xla, compilation)
         if flags.do_train and (line := suggestion(flags.precision)):
             session.print(line)
         yield session
         # A worker that ended earlier would look lost to the others.
         barrier(strategy)
+
+
+def _lock_all(folders, locks):
+    """Locks folders until the ExitStack `locks` closes; returns the reason if one is refused."""
+    try:
+        for folder in folders:
+            locks.enter_context(lock_folder(folder))
+    except InputError as error:
+        return str(error)
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _in_session(command, arguments, given):
     start_tensorflow(flags)
     from run_scripts.session import open_session
 
-    with open_session(flags, "on", None, None) as session:
+    with open_session(flags, "on", None) as session:
         if session.strategy.num_replicas_in_sync > 1:
             raise InputError(
                 "a step is exported for one device, which --device=cpu gives. Received: "

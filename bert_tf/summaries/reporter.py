@@ -14,12 +14,7 @@ import tensorflow as tf
 
 from bert_common.progress import Display, progress
 from bert_tf.objective import Objective
-from bert_tf.summaries.event_files import (
-    EVALUATION_RUN,
-    drop_later_events,
-    event_files,
-    rewrite_events,
-)
+from bert_tf.summaries.event_files import EVALUATION_RUN, drop_later_events, rewrite_events
 from bert_tf.summaries.histograms import write_histograms
 from bert_tf.summaries.scalars import MetricsWindow, scalars, tag_of
 
@@ -79,7 +74,8 @@ class Reporter:
         self.writes = writes
         if writes:
             drop_later_events(self.directory, start_step)
-        self._begin()
+        self.writer = self._open(self.directory)
+        self.evaluation_writer = None
         self.num_train_steps = num_train_steps
         self.time_budget = time_budget
         # Opened when timing starts, so that compilation does not distort the remaining time.
@@ -99,28 +95,11 @@ class Reporter:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._end()
-        if self.bar is not None:
-            self.bar.close()
-
-    def _begin(self):
-        """Opens an event file."""
-        self.writer, self.files = self._open(self.directory)
-        self.evaluation_writer, self.evaluation_files = None, {}
-
-    def _end(self):
         self.writer.close()
         if self.evaluation_writer is not None:
             self.evaluation_writer.close()
-
-    def is_lost(self) -> bool:
-        """Returns True if the event file being written was removed or renamed."""
-        return not all(map(os.path.exists, self.files))
-
-    def begin_again(self) -> None:
-        """Continues in a new event file."""
-        self._end()
-        self._begin()
+        if self.bar is not None:
+            self.bar.close()
 
     def steps(self, last_step: int, metrics: dict[str, Any]) -> None:
         """Takes the metrics of `TrainingStep.loop` for the updates up to `last_step`.
@@ -206,24 +185,17 @@ class Reporter:
     ) -> None:
         """Writes an evaluation's points to the run `EVALUATION_RUN`, like `write_evaluation`."""
         folder = os.path.join(self.directory, EVALUATION_RUN)
-        if self.evaluation_writer is None and self.writes:
-            # The same step may have been evaluated before a resume.
-            rewrite_events(folder, lambda earlier: earlier < step)
-        files = self.evaluation_files
-        if self.evaluation_writer is not None and files != _numbers(files):
-            self.evaluation_writer.close()  # a separate evaluation process has rewritten the file
-            self.evaluation_writer = None
         if self.evaluation_writer is None:
-            self.evaluation_writer, self.evaluation_files = self._open(folder)
+            if self.writes:  # the same step may have been evaluated before a resume
+                rewrite_events(folder, lambda earlier: earlier < step)
+            self.evaluation_writer = self._open(folder)
         _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
-        """Opens a writer; returns it with the `_numbers` of the event files that it writes."""
+        """Opens a writer of a new event file."""
         if not self.writes:
-            return tf.summary.create_noop_writer(), {}
-        before = set(event_files(folder))
-        writer = tf.summary.create_file_writer(folder)
-        return writer, _numbers(path for path in event_files(folder) if path not in before)
+            return tf.summary.create_noop_writer()
+        return tf.summary.create_file_writer(folder)
 
     def _fetch(self):
         """Copies the waiting metrics from the device when it has computed them."""
@@ -251,11 +223,6 @@ class Reporter:
 
     def _seconds(self):
         return max(time.perf_counter() - self.window_start, 1e-9)
-
-
-def _numbers(files):
-    """Returns path -> inode of each existing file; a file that replaces it has another inode."""
-    return {path: os.stat(path).st_ino for path in files if os.path.exists(path)}
 
 
 def write_evaluation(

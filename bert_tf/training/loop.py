@@ -20,10 +20,8 @@ from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.distribution import is_chief, number_of_chief, worker_count
 from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
-from bert_tf.training.interruptions.lost_folder import recreate_output_dir
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.interruptions.signals import StopRequest
 from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
 from bert_tf.training.step import StepConfig, TrainingStep
@@ -61,8 +59,6 @@ def train(
     evaluator: HeldOutEvaluator | None = None,
     *,
     texts: Mapping[str, str] | None = None,
-    folder: TrainingFolder | None = None,
-    write_model_files: Callable[[str], Any] | None = None,
     teacher: Teacher | None = None,
 ) -> str | None:
     """Trains to `config.num_train_steps`, or until the state's `TimeBudget` is over.
@@ -74,17 +70,13 @@ def train(
         data: the training examples, `in_order`.
         evaluator: evaluates on held-out examples every `config.eval_every_steps`; or None.
         texts: name -> Markdown for TensorBoard.
-        folder: the entered folder of `config.output_dir`; None in workers that write nothing.
-        write_model_files: writes the files other than checkpoints to a folder; it is called if they
-            were removed.
         teacher: a `Teacher` from which the model also learns, or None.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
-        InputError: a record is damaged, losses are not finite, memory ran out, or the folder was
-            removed and another training now uses its name.
+        InputError: a record is damaged, losses are not finite, or memory ran out.
         OSError: a file cannot be written completely.
     """
     chief, alone = is_chief(strategy), worker_count(strategy) == 1
@@ -127,9 +119,6 @@ def train(
             reporter=reporter,
             stop=stop,
             chief=chief,
-            texts=texts or {},
-            folder=folder,
-            write_model_files=write_model_files or (lambda folder: None),
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
             background=background,
@@ -155,9 +144,6 @@ class _Training:
     reporter: Reporter
     stop: StopRequest
     chief: bool  # whether this worker writes checkpoints
-    texts: Mapping[str, str]
-    folder: TrainingFolder | None
-    write_model_files: Callable[[str], Any]
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     background: Background  # writes checkpoints
@@ -170,7 +156,8 @@ class _Training:
         budget = state.time_budget
         local_seconds = seconds = 0.0  # per step, in this worker and as the mean over all workers
         while not self.is_over():
-            unsaved = self.background.failed
+            if self.background.failed:  # a full disk ends training now, not at the next checkpoint
+                self.background.wait()
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
@@ -178,9 +165,6 @@ class _Training:
             metrics = run_steps(count, self.stop.requested, local_seconds, spent)
             state.step += count
             self.stop.nothing_to_save = False
-            self.restore_folder()
-            if unsaved:  # unless the folder was lost, a full disk ends training already now
-                self.background.wait()
             histograms = metrics.pop("histograms", None)
             self.reporter.steps(state.step, metrics)
             if histograms is not None and _is_multiple(state.step, config.histogram_steps):
@@ -245,20 +229,10 @@ class _Training:
 
     def save(self):
         """Writes the curves' next point and a checkpoint."""
-        self.restore_folder()
         self.reporter.flush(self.state.step)
         if self.chief:  # training continues while a copy is written
             self.background.start(start_saving(self.state, self.config))
         self.reporter.restart_clock()
-
-    def restore_folder(self):
-        """Recreates the output directory with new curves if it was removed."""
-        if self.folder is not None and self.reporter.is_lost():
-            with contextlib.suppress(OSError):  # a checkpoint being written is lost with the folder
-                self.background.wait()
-            recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
-            self.reporter.begin_again()
-            self.reporter.texts(self.texts, self.state.step)
 
 
 def is_out_of_patience(config: TrainingConfig, step: int, best: int) -> bool:

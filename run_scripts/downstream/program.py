@@ -11,7 +11,6 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_tf.training.cluster import shorten_lost_worker_errors
-from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
 from finetuning.tasks import Task
 from run_scripts.downstream.job import Data, DownstreamJob, make_job
@@ -74,17 +73,15 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
         begun.check_encoder()
         begun.check_kept(flags)
         begun.check_model(job.config, job.tokenizer)
-    with training_folders(trained, job.cluster) as (folders, refusal_reason):
-        splits = read_splits(job, program)
-        if job.cluster is None or job.cluster.is_chief:
-            encoded = {name: split for name, split in splits.items() if name != WHOLE_TRAIN}
-            warn_of_unknown_pieces(job.tokenizer, encoded, program.texts)
-        shorten_lost_worker_errors(job.cluster)
-        start_tensorflow(flags, functools.partial(compilation_cache, flags))
-        from run_scripts.downstream.training import run
+    splits = read_splits(job, program)
+    if job.cluster is None or job.cluster.is_chief:
+        encoded = {name: split for name, split in splits.items() if name != WHOLE_TRAIN}
+        warn_of_unknown_pieces(job.tokenizer, encoded, program.texts)
+    shorten_lost_worker_errors(job.cluster)
+    start_tensorflow(flags, functools.partial(compilation_cache, flags))
+    from run_scripts.downstream.training import run
 
-        task = program.make_task(job)
-        run(job, task, splits, folders, refusal_reason)
+    run(job, program.make_task(job), splits)
 
 
 def read_splits(

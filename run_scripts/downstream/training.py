@@ -24,7 +24,6 @@ from bert_tf.checkpoint import (
 )
 from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint
 from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples
@@ -58,19 +57,17 @@ def run(
     job: DownstreamJob[Any, Any],
     task: DownstreamTask,
     splits: Mapping[str, Sequence[Any]],
-    folders: Mapping[str, TrainingFolder],
-    refusal_reason: str | None,
 ) -> None:
     """Trains with one seed or several, or only evaluates and predicts.
 
-    `splits` are what `read_splits` returned, `folders` and `refusal_reason` what `training_folders`
-    yielded.
+    `splits` are what `read_splits` returned.
     """
     flags, whole_train = job.flags, splits.get(WHOLE_TRAIN, ())
     splits = {split: examples for split, examples in splits.items() if split != WHOLE_TRAIN}
     counts = {split: len(examples) for split, examples in splits.items()}
     xla = skip_costly_compilation(job, task, counts)
-    with open_session(flags, xla, job.cluster, refusal_reason) as session:
+    trained = output_dirs(flags) if flags.do_train else []
+    with open_session(flags, xla, job.cluster, trained) as session:
         examples = encode(task, splits, flags.do_train)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
@@ -87,7 +84,6 @@ def run(
             task,
             examples,
             boundaries=boundaries_of_splits(job, task, examples),
-            folders=folders,
             positions=add_trained_positions(source, longest) if source else None,
             stages=stages,
             whole_train=whole_train,
@@ -187,7 +183,6 @@ class FineTuning:
     task: DownstreamTask
     examples: Mapping[str, Examples]  # split -> its examples
     boundaries: Mapping[str, tuple[int, ...]]  # split -> the lengths that its batches are cut to
-    folders: Mapping[str, TrainingFolder]  # by path; empty in workers that write nothing
     positions: int | None  # how many positions are trained; None if unknown
     # How the model was trained before, as `model_formats.training_record` keeps it.
     stages: list[dict[str, Any]]
@@ -251,8 +246,6 @@ class FineTuning:
                 "configuration": as_markdown_table(dataclasses.asdict(config).items()),
                 "flags": as_markdown_table(given.items()),
             },
-            folder=self.folders.get(flags.output_dir),
-            write_model_files=self.write_model_files,
         )
 
     def load(self, state: TrainingState) -> str:

@@ -11,7 +11,6 @@ from tensorboard import plugin_util
 
 from bert_common import progress
 from bert_tf.summaries import reporter as reporting
-from bert_tf.summaries.event_files import event_files
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
 from bert_tf.summaries.profile import Profile
 from tests.support.programs import curves, texts
@@ -164,19 +163,6 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, now):
         reporter.flush(50)
         assert OnTheDevice.fetched == fetched
     assert [step for step, _ in curves(tmp_path)["loss/total"]] == [50]
-
-
-def test_an_evaluation_beside_the_training_takes_no_later_point_away(tmp_path):
-    """It replaces the points of its own step, and with them the file that was written."""
-    with make_reporter(tmp_path) as reporter:
-        reporter.evaluation(4, {"loss": 4.0})
-        reporting.write_evaluation(tmp_path, {"loss": 4.5}, 4)
-        for step in (8, 12):
-            reporter.evaluation(step, {"loss": float(step)})
-        assert len(event_files(str(tmp_path / "eval"))) == 3  # one more for both
-    # Sorted: the ninth and the tenth writer of a process change places by their files' names.
-    points = sorted(curves(tmp_path / "eval")["loss/total"])
-    assert points == [(4, 4.5), (8, 8.0), (12, 12.0)]
 
 
 def test_texts(tmp_path):

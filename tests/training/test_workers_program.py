@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
+from bert_tf.training.interruptions.output_folder import LOCK_FILE, lock_folder
 from tests.support import programs
 from tests.support.paths import ROOT
 from tests.support.programs import (
@@ -168,7 +168,7 @@ def test_workers_that_were_started_differently(job):
 @pytest.mark.slow
 def test_where_another_training_writes_both_end_with_the_same_line(job):
     with (
-        TrainingFolder(job.output),
+        lock_folder(job.output),
         start_workers([PROGRAM, *job.argv(**RUN)[1:]], job.folder / "logs") as workers,
     ):
         wait_for(workers, status=1)
