@@ -4,25 +4,31 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# The upper limit of counts; no sequence is as long.
-MANY = 1_000_000
+# When a flag may differ from the value that a fine-tuned model's folder records: never, only in
+# runs that do not train, or always.
+NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
 
 
 class Setting(NamedTuple):
     """A value that a folder records; it has the name of a flag of the task's program."""
 
     kind: type[str] | type[int] | type[float] | type[bool]  # str, int, float or bool
-    least: float | None = None  # of a number
-    most: float | None = None
+    # Of a folder that transformers wrote, and of the flag if `Group.setting` declares it.
+    default: str | float | None = None
+    # The default of encoders that have another; keys are values of `Encoder.defaults`.
+    of_encoder: Mapping[str, float] = MappingProxyType({})
+    least: float | None = None  # the lower bound of a number
+    choices: tuple[str, ...] = ()  # the allowed texts; () for any
     needed: bool = False  # whether the value is required and may not be null
-    default: str | float | None = None  # for a folder that transformers wrote
+    changeable: str = NEVER  # when a flag may differ from the recorded value
+    # The values that may replace each other as if `changeable` were `UNTRAINED`.
+    alike: tuple[str, ...] = ()
+    of_own_files: bool = False  # whether it describes a user's own files
     # Whether training that starts from such a model uses its value unless a flag gives one.
     inherited: bool = False
     # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
     # gives one; a flag may not change a list.
     evaluated: bool = False
-    # The default of encoders that have another; keys are values of `Encoder.defaults`.
-    of_encoder: Mapping[str, float] = MappingProxyType({})
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

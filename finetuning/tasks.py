@@ -5,7 +5,11 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
-from finetuning.settings import MANY, Setting
+from finetuning.classification.custom_data import TASK_TYPES
+from finetuning.inputs import SHORTEST
+from finetuning.question_answering.scores import BENCHMARKS
+from finetuning.settings import ALWAYS, UNTRAINED, Setting
+from finetuning.tables import FILE_TYPES, OWN_FILES
 
 
 class TransformersClass(NamedTuple):
@@ -57,28 +61,18 @@ class Task:
 # The class of an encoder without a head.
 ENCODER = TransformersClass("Model", "feature-extraction", ("masked_lm", "next_sentence"))
 
-# As google-research's programs; see the flag --max_seq_length.
-LENGTH, LENGTHS = 128, {"albert": 512}
+# As google-research's programs.
+MAX_SEQ_LENGTH = Setting(int, 128, {"albert": 512}, least=SHORTEST, changeable=ALWAYS)
+
+# Must equal the keys of `finetuning.heads.POOLINGS`, which imports Keras.
+POOLINGS = ("mean", "cls", "max")
 
 # The parts that a head which reads all tokens does not need.
 POOLER = ("pooler",)
 
 
-def _settings(task_name, length, *, lengths=None, has_length=False, **more):
-    """Returns the settings of a task: the data set, the length of a row, and `more`.
-
-    `lengths` are the lengths of encoders that have another; `has_length` says whether the files of
-    transformers record the length too.
-    """
-    return {
-        "task_name": Setting(str, needed=True, default=task_name),
-        # [CLS], a piece and [SEP].
-        "max_seq_length": Setting(
-            int, 3, MANY, default=length, evaluated=has_length, of_encoder=lengths or {}
-        ),
-        **more,
-    }
-
+# A column of a user's own files.
+COLUMN = Setting(str, changeable=UNTRAINED, of_own_files=True)
 
 TASKS = {
     task.name: task
@@ -88,19 +82,18 @@ TASKS = {
             package="finetuning.classification",
             description="fine-tuned to classify texts",
             takes="texts, or pairs (text, second text)",
-            settings=_settings(
-                "tsv",
-                LENGTH,
-                lengths=LENGTHS,
-                task_type=Setting(str, default="single_label"),
-                text_column=Setting(str),
-                second_column=Setting(str),
-                label_column=Setting(str),
-                id_column=Setting(str),
-                labels=Setting(str),
-                metrics=Setting(str),
-                feature_layers=Setting(str),
-            ),
+            settings={
+                "task_name": Setting(str, "tsv", needed=True, alike=(OWN_FILES, *FILE_TYPES)),
+                "max_seq_length": MAX_SEQ_LENGTH,
+                "task_type": Setting(str, "single_label", choices=TASK_TYPES, of_own_files=True),
+                "text_column": COLUMN,
+                "second_column": COLUMN,
+                "label_column": COLUMN,
+                "id_column": COLUMN,
+                "labels": Setting(str, of_own_files=True),
+                "metrics": Setting(str, changeable=UNTRAINED, of_own_files=True),
+                "feature_layers": Setting(str),
+            },
             labels="classes",
             fields=("text", "second"),
             optional_fields=("second",),
@@ -112,13 +105,12 @@ TASKS = {
             package="finetuning.ner",
             description="fine-tuned to find named entities",
             takes="texts",
-            settings=_settings(
-                "conll",
-                LENGTH,
-                lengths=LENGTHS,
-                labels=Setting(str, needed=True),
-                feature_layers=Setting(str),
-            ),
+            settings={
+                "task_name": Setting(str, "conll", needed=True),
+                "max_seq_length": MAX_SEQ_LENGTH,
+                "labels": Setting(str, needed=True),
+                "feature_layers": Setting(str),
+            },
             labels="tags",
             fields=("text",),
             view="entities",
@@ -132,18 +124,22 @@ TASKS = {
             package="finetuning.question_answering",
             description="fine-tuned to answer questions with a span of a text",
             takes="pairs (question, text)",
-            settings=_settings(
-                "squad",
-                384,
-                doc_stride=Setting(int, 1, MANY, True, 128),
-                max_query_length=Setting(int, 1, MANY, True, 64),
-                n_best_size=Setting(int, 1, MANY, True, 20),
-                max_answer_length=Setting(int, 1, MANY, True, 30),
-                null_score_diff_threshold=Setting(float, needed=True, default=0.0),
-                version_2_with_negative=Setting(bool, needed=True, default=False),
-                start_n_top=Setting(int, 0, MANY),
-                end_n_top=Setting(int, 0, MANY),
-            ),
+            settings={
+                "task_name": Setting(
+                    str, "squad", choices=tuple(BENCHMARKS), needed=True, changeable=ALWAYS
+                ),
+                "max_seq_length": MAX_SEQ_LENGTH._replace(default=384, of_encoder={}),
+                "doc_stride": Setting(int, 128, least=1, needed=True, changeable=ALWAYS),
+                "max_query_length": Setting(int, 64, least=1, needed=True, changeable=ALWAYS),
+                "n_best_size": Setting(int, 20, least=1, needed=True, changeable=ALWAYS),
+                "max_answer_length": Setting(int, 30, least=1, needed=True, changeable=ALWAYS),
+                "null_score_diff_threshold": Setting(
+                    float, 0.0, least=-1e9, needed=True, changeable=ALWAYS
+                ),
+                "version_2_with_negative": Setting(bool, False, needed=True),
+                "start_n_top": Setting(int, least=0),
+                "end_n_top": Setting(int, least=0),
+            },
             labels=None,
             fields=("second", "text"),
             row=("second", "text"),
@@ -156,7 +152,13 @@ TASKS = {
             package="finetuning.multiple_choice",
             description="fine-tuned to answer multiple-choice questions",
             takes="triples (question, text, options), with as many options each",
-            settings=_settings("race", 512, max_qa_length=Setting(int, 1, MANY, True, 128)),
+            settings={
+                "task_name": Setting(
+                    str, "race", choices=("race", "jsonl"), needed=True, changeable=ALWAYS
+                ),
+                "max_seq_length": MAX_SEQ_LENGTH._replace(default=512, of_encoder={}),
+                "max_qa_length": Setting(int, 128, least=1, needed=True, changeable=ALWAYS),
+            },
             labels=None,
             fields=("second", "text", "options"),
             view="choice",
@@ -167,14 +169,13 @@ TASKS = {
             package="finetuning.similarity",
             description="trained so that the cosine of two texts' vectors says how alike they are",
             takes="pairs (text, second text)",
-            settings=_settings(
-                "files",
-                128,
-                has_length=True,
-                pooling=Setting(str, needed=True, default="mean", inherited=True),
-                normalize=Setting(bool, needed=True, default=True, inherited=True),
-                embedding_sizes=Setting(str, evaluated=True),
-            ),
+            settings={
+                "task_name": Setting(str, "files", needed=True, changeable=ALWAYS),
+                "max_seq_length": MAX_SEQ_LENGTH._replace(evaluated=True),
+                "pooling": Setting(str, "mean", choices=POOLINGS, needed=True, inherited=True),
+                "normalize": Setting(bool, True, needed=True, inherited=True),
+                "embedding_sizes": Setting(str, evaluated=True),
+            },
             labels=None,
             fields=("text", "second"),
             view="labels",

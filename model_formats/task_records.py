@@ -19,6 +19,9 @@ SIGNS = {
     "ner": "labels",
 }
 
+# Of the settings that are numbers, as of flags.
+LARGEST = 2**31 - 1
+
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -50,25 +53,26 @@ def find_task(record: Mapping[str, Any], path: str) -> str:
 
 
 def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:
-    """Raises an `InputError` if recorded settings have values that training never writes."""
+    """Raises an `InputError` if recorded settings are not those that training writes."""
+    for name, setting in task.settings.items():
+        if setting.needed and settings.get(name) is None:
+            raise InputError(f"{path} must hold {name}. Received: {', '.join(settings)}")
+    check_values(task, settings, path)
+
+
+def check_values(task: Task, settings: Mapping[str, Any], path: str) -> None:
+    """Raises an `InputError` if a recorded setting has a value that training never writes."""
     for name, setting in task.settings.items():
         value = settings.get(name)
         if value is None:
-            if setting.needed:
-                raise InputError(f"{path} must hold {name}. Received: {', '.join(settings)}")
             continue
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = {
-            str: isinstance(value, str),
-            int: is_number and isinstance(value, int),
-            float: is_number and abs(value) < float("inf"),
-            bool: isinstance(value, bool),
-        }[setting.kind]
-        if fits and setting.least is not None:
-            fits = setting.least <= value <= setting.most
+        must = _KINDS[setting.kind]
+        fits = type(value) in ((int, float) if setting.kind is float else (setting.kind,))
+        if setting.choices:
+            must = " or ".join(setting.choices)
+            fits = value in setting.choices
+        if setting.least is not None:
+            must += f" from {setting.least} to {LARGEST}"
+            fits = fits and setting.least <= value <= LARGEST
         if not fits:
-            where = "" if setting.least is None else f" from {setting.least} to {setting.most}"
-            raise InputError(
-                f"{path}: the setting {name} must be {_KINDS[setting.kind]}{where}. "
-                f"Received: {value!r:.60}"
-            )
+            raise InputError(f"{path}: the setting {name} must be {must}. Received: {value!r:.60}")

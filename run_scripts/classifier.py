@@ -12,7 +12,6 @@ from bert_common.text_encoding import NAMES
 from finetuning.classes import check_weights, count_classes
 from finetuning.classification.columns import Columns, fit_columns, guess_columns, refuse_header
 from finetuning.classification.custom_data import (
-    TASK_TYPES,
     custom_dataset,
     find_file_type,
     own_dataset,
@@ -27,12 +26,14 @@ from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import UNTRAINED, names_of, redeclare
+from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.finetune import TextFlags, head_options, split_of_predicted_file
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.classification.task import Classification
+
+SETTINGS = TASKS["classification"].settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,28 +80,22 @@ class ClassifierFlags(TextFlags):
         "test sets. csv, tsv, jsonl: your own train, dev and test files in --data_dir. Not needed "
         "if a flag such as --train_file names your files.",
         convert=str.lower,
-        alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
         "What to predict on your own data: one label, several labels or a number. Default: "
         "single_label.",
-        choices=TASK_TYPES,
-        of_own_files=True,
+        choices=SETTINGS["task_type"].choices,
     )
     text_column: str = groups.COLUMNS.optional(
         "The column with the text in your own data files, by name or, in tables without a "
         'header, by number from 0. Default: for files in --data_dir, the column named "text";'
         " for --data_file and --train_file, the column whose name suggests that it holds "
         "text.",
-        of_own_files=True,
-        changeable=UNTRAINED,
         convert=composed,
     )
     second_column: str = groups.COLUMNS.optional(
         "The column with the second text of each pair in your own data files. Default: none, "
         "for single texts.",
-        of_own_files=True,
-        changeable=UNTRAINED,
         convert=composed,
     )
     encoding: str = groups.COLUMNS.optional(
@@ -110,28 +105,21 @@ class ClassifierFlags(TextFlags):
         "The column with the label (comma-separated labels if --task_type=multi_label) in "
         'your own data files. Default: for files in --data_dir, the column named "label"; for'
         " --data_file and --train_file, the column whose name suggests that it holds labels.",
-        of_own_files=True,
-        changeable=UNTRAINED,
         convert=composed,
     )
     id_column: str = groups.COLUMNS.optional(
         "The column with the examples' ids in your own data files. Default: none; file and line "
         "number serve as ids.",
-        of_own_files=True,
-        changeable=UNTRAINED,
         convert=composed,
     )
     labels: str = groups.COLUMNS.optional(
         "All labels of your own data, comma-separated. Default: the labels in the training file.",
         convert=spell_labels,
-        of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
         "The metrics to compute on your own data, comma-separated. The first selects the best"
         " checkpoint. Default: accuracy,macro_f1; with --task_type=multi_label, "
         "micro_f1,macro_f1; with --task_type=regression, pearson,spearman.",
-        of_own_files=True,
-        changeable=UNTRAINED,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
@@ -271,7 +259,8 @@ def read_data(values: ClassifierFlags) -> Dataset:
 def _read_data(values):
     """Returns the data set that --task_name names, or one made of the user's own files."""
     if values.task_name in DATASETS:
-        given = [name for name in names_of(values, "of_own_files") if getattr(values, name)]
+        own = [name for name, setting in SETTINGS.items() if setting.of_own_files]
+        given = [name for name in own if getattr(values, name)]
         if values.predict_file:  # the user's own file, whose columns flags may name
             is_pair = DATASETS[values.task_name].sources["train"].second is not None
             named = ("text_column", "second_column") if is_pair else ("text_column",)

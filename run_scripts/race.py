@@ -21,13 +21,15 @@ from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.multiple_choice.task import MultipleChoice
+
+SETTINGS = TASKS["multiple_choice"].settings
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
@@ -46,34 +48,27 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "--spm_model_file=albert_base/30k.model --init_checkpoint=albert_base/model.ckpt-best"
     )
 
-    task_name: str = groups.TASK.flag(
-        PerModel("race"),
+    task_name: str = groups.TASK.setting(
+        SETTINGS["task_name"],
         "What --data_dir holds. race: RACE's folders train, dev and test. jsonl: train.jsonl, "
         "dev.jsonl and test.jsonl, with one object per line. Each object has context, question, "
         "options (the same number in all objects) and label (an index from 0, or a letter).",
-        choices=("race", "jsonl"),
         convert=str.lower,  # as google-research/albert, for --task_name=RACE
-        changeable=ALWAYS,
     )
     high_only: bool = groups.COLUMNS.flag(False, "Use only the high-school questions of RACE.")
     middle_only: bool = groups.COLUMNS.flag(False, "Use only the middle-school questions of RACE.")
     do_train: bool = shared("do_train", default=None)
     do_eval: bool = shared("do_eval", default=None)
     do_predict: bool = shared("do_predict", default=None)
-    max_seq_length: int = shared(
-        "max_seq_length",
-        default=PerModel(512),
-        help=(
-            "The maximum number of tokens in a passage, question and option together, including "
-            "special tokens. A passage that does not fit is cut at the end."
-        ),
+    max_seq_length: int = groups.ROWS.setting(
+        SETTINGS["max_seq_length"],
+        "The maximum number of tokens in a passage, question and option together, including "
+        "special tokens. A passage that does not fit is cut at the end.",
     )
-    max_qa_length: int = groups.ROWS.flag(
-        PerModel(128),
+    max_qa_length: int = groups.ROWS.setting(
+        SETTINGS["max_qa_length"],
         "The maximum number of tokens in a question and an option together; longer pairs lose "
         "tokens from the start.",
-        least=1,
-        changeable=ALWAYS,
     )
     learning_rate: float = shared("learning_rate", default=1e-5)
     num_train_epochs: float = shared(

@@ -33,7 +33,7 @@ from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.finetune import (
     TRAIN_PART,
     FinetuneFlags,
@@ -46,10 +46,9 @@ from run_scripts.flags.paths import FILE, split_list
 if TYPE_CHECKING:
     from finetuning.similarity.task import Similarity
 
-shared = functools.partial(redeclare, FinetuneFlags)
+SETTINGS = TASKS["similarity"].settings
 
-# Must equal the keys of `finetuning.heads.POOLINGS`, which imports Keras.
-POOLINGS = ("mean", "cls", "max")
+shared = functools.partial(redeclare, FinetuneFlags)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +100,6 @@ class SimilarityFlags(FinetuneFlags):
         "own train, dev and test files in --data_dir. Not needed if a flag such as --train_file "
         "names your files. mismnli is MNLI with its mismatched dev and test sets.",
         convert=str.lower,
-        changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
         "The column with the first text of each example in your own data files. Default: the "
@@ -145,14 +143,13 @@ class SimilarityFlags(FinetuneFlags):
         recorded=True,
         kept=True,
     )
-    pooling: str = groups.HEAD.flag(
-        PerModel("mean"),
+    pooling: str = groups.HEAD.setting(
+        SETTINGS["pooling"],
         "How to combine a text's token vectors into one. mean: their mean. max: their "
         "element-wise maximum. cls: the vector of [CLS].",
-        choices=POOLINGS,
     )
-    normalize: bool = groups.HEAD.flag(
-        PerModel(True),
+    normalize: bool = groups.HEAD.setting(
+        SETTINGS["normalize"],
         "Scale vectors to length 1. If off, the ranking and simcse objectives use dot products "
         "instead of cosines.",
     )

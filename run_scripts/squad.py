@@ -14,14 +14,13 @@ from finetuning.question_answering.data import (
     read_dataset_split,
     read_questions,
 )
-from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from finetuning.tasks import TASKS
 from model_formats.folder_weights import trained_checkpoint
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
 from run_scripts.flags.parser import run_program
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 # As in google-research/albert's run_squad_v2.py.
 START_N_TOP = END_N_TOP = 5
+
+SETTINGS = TASKS["question_answering"].settings
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
@@ -79,26 +80,19 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "When training, skip answers that do not occur in the passage, and questions left without "
         "an answer. Scoring still uses all answers. Default: stop with an error.",
     )
-    task_name: str = groups.TASK.flag(
-        PerModel("squad"),
-        "The data set whose rules are used for scoring.",
-        choices=tuple(BENCHMARKS),
-        changeable=ALWAYS,
+    task_name: str = groups.TASK.setting(
+        SETTINGS["task_name"], "The data set whose rules are used for scoring."
     )
-    max_query_length: int = groups.ROWS.flag(
-        PerModel(64),
+    max_query_length: int = groups.ROWS.setting(
+        SETTINGS["max_query_length"],
         "The maximum number of tokens in a question; the rest is cut off.",
-        least=1,
-        changeable=ALWAYS,
     )
-    doc_stride: int = groups.ROWS.flag(
-        PerModel(128),
+    doc_stride: int = groups.ROWS.setting(
+        SETTINGS["doc_stride"],
         "The number of tokens between the starts of neighbouring windows of a long text.",
-        least=1,
-        changeable=ALWAYS,
     )
-    version_2_with_negative: bool = groups.ROWS.flag(
-        PerModel(False), "Allow unanswerable questions, as in SQuAD 2.0."
+    version_2_with_negative: bool = groups.ROWS.setting(
+        SETTINGS["version_2_with_negative"], "Allow unanswerable questions, as in SQuAD 2.0."
     )
     do_predict: bool = shared(
         "do_predict",
@@ -108,30 +102,21 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     do_eval: bool = shared(
         "do_eval", help="Score the model's answers to the questions in --predict_file."
     )
-    max_seq_length: int = shared(
-        "max_seq_length",
-        default=PerModel(384),
-        help="The maximum number of tokens in a question and its passage together, including "
+    max_seq_length: int = groups.ROWS.setting(
+        SETTINGS["max_seq_length"],
+        "The maximum number of tokens in a question and its passage together, including "
         "special tokens. Longer passages are divided into overlapping windows.",
     )
-    n_best_size: int = groups.ANSWERS.flag(
-        PerModel(20),
-        "The number of candidate answers to write for each question.",
-        least=1,
-        changeable=ALWAYS,
+    n_best_size: int = groups.ANSWERS.setting(
+        SETTINGS["n_best_size"], "The number of candidate answers to write for each question."
     )
-    max_answer_length: int = groups.ANSWERS.flag(
-        PerModel(30),
-        "The maximum number of tokens in an answer.",
-        least=1,
-        changeable=ALWAYS,
+    max_answer_length: int = groups.ANSWERS.setting(
+        SETTINGS["max_answer_length"], "The maximum number of tokens in an answer."
     )
-    null_score_diff_threshold: float = groups.ANSWERS.flag(
-        PerModel(0.0),
+    null_score_diff_threshold: float = groups.ANSWERS.setting(
+        SETTINGS["null_score_diff_threshold"],
         "If --version_2_with_negative is on, questions whose no-answer score (in null_odds.json) "
         "exceeds this threshold get no answer.",
-        least=-1e9,
-        changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,

@@ -6,10 +6,11 @@ from typing import Any
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
-from finetuning.settings import split_names
+from finetuning.settings import ALWAYS, NEVER, split_names
 from finetuning.tasks import Task
 from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import ModelFolder
+from model_formats.task_records import check_settings, check_values
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from model_formats.transformers_files.task_settings import (
     check_head,
@@ -17,7 +18,7 @@ from model_formats.transformers_files.task_settings import (
     task_of,
     type_of,
 )
-from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, names_of, value_type
+from run_scripts.flags.declaration import PerModel
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
 
@@ -61,44 +62,22 @@ def saved_task_flags(
         raise InputError(
             f"the model's folder must be one that this program trained. Received: {path} {lacks}"
         )
-    _check_types(given, task.settings, saved, path)
-    if task.labels == "classes" and not given.do_train:
-        saved = _as_data_set(given, saved)
+    check_settings(task, saved, path)
+    converts = {field.name: field.metadata["convert"] for field in dataclasses.fields(given)}
     filled = {}
-    for field in dataclasses.fields(given):
-        name, value = field.name, known.get(field.name) or getattr(given, field.name)
-        if name not in task.settings:
-            continue
+    for name, setting in task.settings.items():
+        value, recorded = known.get(name) or getattr(given, name), saved[name]
         if value is None or isinstance(value, PerModel):
-            filled[name] = saved[name]
+            filled[name] = recorded
             continue
-        recorded, convert = saved[name], field.metadata["convert"]
         if recorded is None:  # the flag was not given
-            recorded = task.settings[name].default
+            recorded = setting.default
         # Earlier versions saved some flags as they were given.
+        convert = converts[name]
         trained = convert(recorded) if recorded and convert else recorded
-        if value != trained and not _may_differ(field, value, trained, given.do_train):
+        if value != trained and not _may_differ(setting, value, trained, given.do_train):
             raise _other_value(name, folder, recorded, value)
     return filled
-
-
-def _as_data_set(given, saved):
-    """Returns the settings for a data set that is given, if own files' classes are the same.
-
-    A folder for transformers names no data set, so its export to other formats says own files.
-    """
-    dataset = DATASETS.get(given.task_name)
-    if dataset is None or saved["task_name"] in DATASETS:
-        return saved
-    kind = "multi_label" if dataset.multi_label else "single_label"
-    kind = kind if dataset.labels else "regression"
-    classes = split_names(saved["labels"])
-    unnamed = re.fullmatch(UNNAMED, saved["labels"] or "") and len(classes) == len(dataset.labels)
-    if (saved["task_type"] or "single_label") != kind or not (unnamed or classes == dataset.labels):
-        return saved
-    # Those that flags give are compared with the model's, then refused for a built-in data set.
-    own = dict.fromkeys(n for n in names_of(given, "of_own_files") if not getattr(given, n))
-    return {**saved, **own, "task_name": given.task_name}
 
 
 def _inherited(given, model, task):
@@ -117,7 +96,7 @@ def _inherited(given, model, task):
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
     open_names = [name for name in names if isinstance(getattr(given, name), PerModel | None)]
-    _check_types(given, open_names, saved, path)
+    check_settings(task, saved, path)
     for name in (name for name in evaluated if task.settings[name].kind is str):
         value, trained = getattr(given, name), saved.get(name)
         if value and trained and {*split_names(value)} != {*split_names(trained)}:
@@ -133,11 +112,11 @@ def _other_value(name, folder, trained, value):
     )
 
 
-def _may_differ(field, value, saved, do_train):
+def _may_differ(setting, value, saved, do_train):
     """Returns True if a flag may differ from the value that the fine-tuned folder saved."""
-    alike = {value, saved} <= {*field.metadata["alike"]}
-    changeable = field.metadata["changeable"]
-    return changeable == ALWAYS or (not do_train and (changeable == UNTRAINED or alike))
+    if do_train:
+        return setting.changeable == ALWAYS
+    return setting.changeable != NEVER or {value, saved} <= {*setting.alike}
 
 
 def _settings_of_transformers(given, model, task):
@@ -160,7 +139,7 @@ def _settings_of_transformers(given, model, task):
         )
     check_head(file.values, file.path)
     known = exported_settings(file.values, task)
-    _check_types(given, known, known, file.path)
+    check_values(task, known, file.path)
     if task.labels is None:
         return known
     dataset = DATASETS.get(given.task_name)
@@ -181,19 +160,3 @@ def _settings_of_transformers(given, model, task):
             f"{file.path} with {', '.join(names)}"
         )
     return known
-
-
-def _check_types(given, names, saved, path):
-    """Raises an `InputError` if a saved value does not fit its flag, as the file was edited."""
-    for field in dataclasses.fields(given):
-        value = saved.get(field.name)
-        if field.name not in names or value is None:
-            continue
-        kind, choices = value_type(field), field.metadata["choices"]
-        if type(value) not in ((int, float) if kind is float else (kind,)) or (
-            choices and value not in choices
-        ):
-            raise InputError(
-                f"{path} must not be edited: {field.name} must be "
-                f"{' or '.join(choices or [kind.__name__])}. Received: {value!r}"
-            )

@@ -10,7 +10,7 @@ import dataclasses
 import operator
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
@@ -34,7 +34,7 @@ class PerModel:
 
     default: Any  # google-research/bert's, used if `by_encoder` has none for an encoder
     # A key of `ENCODERS` -> its own default, for example google-research/albert's.
-    by_encoder: dict[str, Any] = dataclasses.field(default_factory=dict)
+    by_encoder: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def of(self, model_type: str) -> Any:
         """Returns an encoder's own default, else its `defaults` encoder's, else BERT's."""
@@ -45,11 +45,6 @@ class PerModel:
         """Returns the titles of encoders -> their defaults, BERT first."""
         values = {BERT.name: self.default, **self.by_encoder}
         return {ENCODERS[name].title: value for name, value in values.items()}
-
-
-# When a flag may differ from the value recorded in a fine-tuned model's folder: never, only in runs
-# that do not train, or always.
-NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
 
 
 def flag(
@@ -65,9 +60,6 @@ def flag(
     recorded: bool = False,
     in_manifest: bool = True,
     no_effect: bool = False,
-    changeable: str = NEVER,
-    alike: Sequence[str] = (),
-    of_own_files: bool = False,
     kept: bool = False,
     choices: Sequence[str] | None = None,
     convert: Callable[[str], str] | None = None,
@@ -92,10 +84,6 @@ def flag(
         in_manifest: whether the flag affects the bytes of pre-training records; a resumed run of
             create_pretraining_data compares only these flags.
         no_effect: whether the flag exists only so that command lines with it still work.
-        changeable: when the value may differ from the one that a fine-tuned model's folder
-            records: `NEVER`, `UNTRAINED` or `ALWAYS`. Only for settings of the program's task.
-        alike: values that may replace each other as if `changeable` were `UNTRAINED`.
-        of_own_files: whether it describes a user's own files; built-in data sets do not need it.
         kept: whether a resumed training must keep the value in its training record, or the
             default if the record lacks the flag.
         choices: the allowed values, for a string flag.
@@ -110,8 +98,8 @@ def flag(
     about = dict(
         help=help, group=group, required=required, is_input=is_input,
         is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
-        in_manifest=in_manifest, no_effect=no_effect, changeable=changeable, alike=alike,
-        of_own_files=of_own_files, kept=kept, choices=choices, convert=convert, bounds=given,
+        in_manifest=in_manifest, no_effect=no_effect, kept=kept, choices=choices, convert=convert,
+        bounds=given,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata=about)
 

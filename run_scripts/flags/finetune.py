@@ -10,18 +10,11 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
-from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
+from finetuning.tasks import MAX_SEQ_LENGTH
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import (
-    ALWAYS,
-    INT32_MAX,
-    PerModel,
-    check_bounds,
-    is_given,
-    redeclare,
-)
+from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
@@ -51,12 +44,10 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "safetensors file, or a folder with either. From a folder, the best checkpoint is "
         "used, else the newest.",
     )
-    max_seq_length: int = groups.ROWS.flag(
-        PerModel(128, {"albert": 512}),
+    max_seq_length: int = groups.ROWS.setting(
+        MAX_SEQ_LENGTH,
         "The maximum number of tokens in an example, including special tokens; the rest is cut "
         "off.",
-        least=SHORTEST,
-        changeable=ALWAYS,
     )
     do_train: bool = groups.UPDATES.flag(False, "Train the model.")
     do_eval: bool = groups.EVALUATION.flag(
@@ -222,7 +213,6 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
     if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
     check_training_flags(values)
-    check_bounds(values)  # again, for values from a model's folder
     if values.random_seed + values.num_seeds - 1 > INT32_MAX:
         raise InputError(
             f"--random_seed + --num_seeds must be at most {INT32_MAX + 1}. Received: "

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from finetuning.settings import Setting
 from run_scripts.flags import declaration
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
@@ -21,6 +22,12 @@ class Group(NamedTuple):
     def flag(self, default: Any, help: str, **about: Any) -> Any:
         """Declares a flag of this group, with the arguments of `declaration.flag`."""
         return declaration.flag(default, help, group=self, **about)
+
+    def setting(self, setting: Setting, help: str, **about: Any) -> Any:
+        """Declares the flag of a task's setting, with its default, bound and choices."""
+        default = declaration.PerModel(setting.default, setting.of_encoder)
+        choices = setting.choices or None
+        return self.flag(default, help, least=setting.least, choices=choices, **about)
 
     def optional(self, help: str, **about: Any) -> Any:
         """Declares a flag without a default."""

@@ -19,8 +19,8 @@ from tests.support.programs import ClassifierJob, results
 from tests.support.task_data import single_rows, write_splits
 
 SETTINGS = {
-    "task_name": Setting(str, needed=True, default="tsv"),
-    "max_seq_length": Setting(int, 3, 512, default=16),
+    "task_name": Setting(str, "tsv", needed=True),
+    "max_seq_length": Setting(int, 16, least=3),
     "labels": Setting(str, needed=True),
 }
 POLARITY = Task(

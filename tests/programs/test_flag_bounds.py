@@ -178,12 +178,6 @@ def test_last_seed_has_room(capsys):
         check_finetune_flags(finetune_flags(f"--random_seed={2**31 - 3}", "--num_seeds=4"))
 
 
-def test_numbers_that_a_folder_remembers_are_checked_too():
-    values = dataclasses.replace(finetune_flags(), max_seq_length=10**20)
-    with pytest.raises(InputError, match="--max_seq_length must be at least 3"):
-        check_finetune_flags(values)
-
-
 def test_numbers_within_strings():
     long = "9" * 5000  # more than Python makes a number of
     with pytest.raises(InputError, match="--profile_steps must be"):

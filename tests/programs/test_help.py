@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from bert_common.errors import InputError
+from finetuning.settings import NEVER, UNTRAINED
 from finetuning.tasks import TASKS
-from run_scripts.flags.declaration import NEVER, UNTRAINED, PerModel, names_of, value_type
+from run_scripts.flags.declaration import PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.groups import COMPATIBILITY, HEADINGS, REQUIRED, TPU, group_of
 from run_scripts.flags.parser import help_text, parse
@@ -78,10 +79,8 @@ def test_the_settings_of_a_task_are_flags(task):
     fields = {field.name: field for field in dataclasses.fields(flags_class)}
     for name, setting in settings.items():
         assert value_type(fields[name]) is setting.kind
-    for field in fields.values():
-        about = field.metadata
-        declared = about["changeable"] != NEVER or about["alike"] or about["of_own_files"]
-        assert not declared or field.name in settings
+        default = fields[name].default
+        assert default in (None, PerModel(setting.default, setting.of_encoder))
     assert {*names_of(FinetuneFlags, "recorded")} <= {*names_of(flags_class, "recorded")}
 
 
@@ -96,17 +95,13 @@ NEVER_CHANGED = {
 
 
 def test_which_settings_may_change():
-    found = {
-        (task, name): field.metadata["changeable"]
-        for task in NEVER_CHANGED
-        for field in dataclasses.fields(FINE_TUNING[task])
-        if (name := field.name) in TASKS[task].settings
-    }
-    untrained = {name for (_, name), when in found.items() if when == UNTRAINED}
+    untrained = set()
+    for task, names in NEVER_CHANGED.items():
+        found = {name: setting.changeable for name, setting in TASKS[task].settings.items()}
+        untrained |= {name for name, when in found.items() if when == UNTRAINED}
+        assert {name for name, when in found.items() if when == NEVER} == names
     columns = {"text_column", "second_column", "label_column", "id_column"}
     assert untrained == {*columns, "metrics"}
-    for task, names in NEVER_CHANGED.items():
-        assert {name for name in TASKS[task].settings if found[task, name] == NEVER} == names
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)

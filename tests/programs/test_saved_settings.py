@@ -7,9 +7,8 @@ import unicodedata
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.datasets import DATASETS
 from finetuning.tasks import TASKS
-from run_scripts.classifier import ClassifierFlags, read_data
+from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import find_fine_tuned
@@ -42,6 +41,13 @@ def test_what_is_not_given_is_the_folder_s(folders):
     assert values.labels == "나쁨,보통,좋음" and values.second_column is None
     values = filled(folders, "question_answering", SquadFlags)
     assert (values.max_seq_length, values.version_2_with_negative) == (24, False)
+
+
+@pytest.mark.parametrize("name, value", (("max_seq_length", 10**20), ("task_name", "trivia")))
+def test_what_the_folder_holds_is_checked(name, value, tmp_path):
+    write_folder(tmp_path / "qa", task="question_answering", **{name: value})
+    with pytest.raises(InputError, match=f"finetuning.json: the setting {name} must be"):
+        filled(tmp_path, "qa", SquadFlags, "question_answering")
 
 
 @pytest.mark.parametrize(
@@ -94,36 +100,6 @@ def test_what_must_not_differ(task, flags_class, name, value, folders):
     message = f"--{name} must be what the model in {folders / task} was trained with"
     with pytest.raises(InputError, match=re.escape(message)):
         filled(folders, task, flags_class, **{name: value})
-
-
-@pytest.mark.parametrize(
-    "classes, fits",
-    (
-        ({"labels": "0,1"}, ("nsmc", "cola")),
-        ({"labels": "LABEL_0,LABEL_1"}, ("nsmc", "cola")),  # transformers' names, which say nothing
-        ({"labels": "1,0"}, ()),  # in another order
-        ({"labels": "0,1", "task_type": "multi_label"}, ()),
-        ({"labels": None, "task_type": "regression"}, ("korsts",)),
-    ),
-    ids=str,
-)
-def test_the_data_set_of_the_same_classes(classes, fits, tmp_path):
-    """A folder for transformers names none; its export for Google says tsv, as for own files."""
-    write_folder(tmp_path / "own", task="classification", **SAVED, metrics="accuracy", **classes)
-    for name in ("nsmc", "cola", "korsts", "klue-nli"):
-        flags = {"task_name": name, "data_dir": "d"}
-        if name not in fits:
-            with pytest.raises(InputError, match="--task_name must be what the model in"):
-                filled(tmp_path, "own", ClassifierFlags, task="classification", **flags)
-            continue
-        values = filled(tmp_path, "own", ClassifierFlags, task="classification", **flags)
-        assert read_data(values) is DATASETS[name] and values.max_seq_length == 16
-        if classes["labels"] == "0,1":
-            given = filled(tmp_path, "own", ClassifierFlags, "classification", **flags, **classes)
-            with pytest.raises(InputError, match="--labels is for --task_name=csv, tsv and jsonl"):
-                read_data(given)
-        with pytest.raises(InputError, match="was trained with"):
-            filled(tmp_path, "own", ClassifierFlags, task="classification", do_train=True, **flags)
 
 
 @pytest.mark.parametrize("name", ("model.ckpt-best", "model.ckpt-7"))
