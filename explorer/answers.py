@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bert_common.errors import InputError
 from explorer.attention import LastAttention, show_attention, show_heads
 from explorer.errors import RequestError
-from explorer.fields import Field, lines, number, some_text, text, text_or_none, texts
+from explorer.fields import Field, lines, number, options, some_text, text, text_or_none
 from explorer.predictions import rounded, show_prediction
 from explorer.vectors import show_hits, show_similarity, show_word
 from finetuning.tasks import TASKS
@@ -39,8 +39,6 @@ class Explored:
     vocabularies: tuple[Vocabulary, ...] = ()
     # The attention of the last text, which the page requests head by head.
     last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
-    # Raises an error if nobody waits for the answer any more.
-    check_asker: Callable[[], None] | None = None
 
 
 def describe(explored: Explored) -> dict[str, Any]:
@@ -124,9 +122,7 @@ def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> di
     """Returns the guesses for every [MASK] of a text, which has at most `MOST_MASKS`."""
     if text.count(MASK) > MOST_MASKS:
         raise RequestError("too_many_masks", most=MOST_MASKS, received=text.count(MASK))
-    found = explored.model.fill_mask(
-        text, top, max_pieces=max_pieces, before_each=explored.check_asker
-    )
+    found = explored.model.fill_mask(text, top, max_pieces=max_pieces)
     return {
         "masks": [
             [guess._asdict() | {"probability": rounded(guess.probability)} for guess in guesses]
@@ -239,7 +235,7 @@ ANSWERS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Field]]] = {
         {
             "text": Field(some_text),
             "second": Field(text_or_none, None),
-            "options": Field(texts, None),
+            "options": Field(options, None),
         },
     ),
 }

@@ -1,8 +1,9 @@
 """Defines the HTTP application, which serves the page's files and answers in JSON."""
 
 import asyncio
-import dataclasses
-from collections.abc import Callable, Coroutine, Iterable
+import concurrent.futures
+import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,17 +20,11 @@ from explorer.answers import ANSWERS, Explored, Vocabulary, describe
 from explorer.errors import RequestError, malformed, request_error
 from explorer.fields import read_fields
 from explorer.guard import Guard, refusal
-from explorer.model_queue import ModelQueue
 
 if TYPE_CHECKING:
     from korean_bert.model import Model
 
 PAGE = Path(__file__).parent / "page"
-
-# Seconds that a request may take to arrive: it has a few kilobytes and stays on one machine.
-ARRIVAL = 10
-
-LONGEST_TICKET = 64
 
 # The status of an answer to a browser that has left, which nobody reads.
 GONE = 499
@@ -38,10 +33,12 @@ Result = TypeVar("Result")
 
 
 def make_application(
-    model: "Model", vocabularies: Iterable[Vocabulary] = (), queue: ModelQueue | None = None
+    model: "Model", vocabularies: Iterable[Vocabulary], thread: concurrent.futures.Executor
 ) -> Starlette:
-    """Makes the application for a model, with other vocabularies to compare it with."""
-    queue = ModelQueue() if queue is None else queue
+    """Makes the application for a model, with other vocabularies to compare it with.
+
+    Answers are computed in `thread`, one after the other.
+    """
     explored = Explored(model, tuple(vocabularies))
 
     async def show_page(request):
@@ -50,10 +47,6 @@ def make_application(
     async def show_model(request):
         return JSONResponse(describe(explored))
 
-    async def show_queue(request):
-        ticket = request.query_params.get("ticket", "")
-        return JSONResponse({"position": queue.position(ticket), "length": len(queue)})
-
     async def answer(request):
         name = request.path_params["name"]
         if name not in ANSWERS:
@@ -61,25 +54,17 @@ def make_application(
             return refusal(404, malformed(message))
         function, fields = ANSWERS[name]
         try:
-            async with asyncio.timeout(ARRIVAL):
-                content = await request.body()
-        except TimeoutError:
-            return refusal(408, RequestError("late", seconds=ARRIVAL))
+            content = await request.body()
         except ClientDisconnect:
             return Response(status_code=GONE)
-        values = read_fields(content, fields)
-
-        def call(check_asker):
-            return function(dataclasses.replace(explored, check_asker=check_asker), **values)
-
-        ticket = request.headers.get("x-ticket", "")[:LONGEST_TICKET]
-        found = await or_gone(queue.call(ticket, call), request)
+        call = functools.partial(function, explored, **read_fields(content, fields))
+        work = asyncio.get_running_loop().run_in_executor(thread, call)
+        found = await or_gone(work, request)
         return Response(status_code=GONE) if found is None else JSONResponse(found)
 
     routes = [
         Route("/", show_page),
         Route("/api/model", show_model),
-        Route("/api/queue", show_queue),
         Route("/api/{name}", answer, methods=["POST"]),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
@@ -92,9 +77,11 @@ def make_application(
     return Starlette(routes=routes, exception_handlers=handlers, middleware=guard)
 
 
-async def or_gone(work: Coroutine[Any, Any, Result], request: Request) -> Result | None:
-    """Returns the result of a coroutine; cancels it and returns None if the browser leaves."""
-    work = asyncio.ensure_future(work)
+async def or_gone(work: asyncio.Future[Result], request: Request) -> Result | None:
+    """Returns the result of a future; cancels it and returns None if the browser leaves.
+
+    A function that waits for its thread is then not called; one that runs is finished.
+    """
     gone = asyncio.ensure_future(wait_until_gone(request))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -111,9 +98,8 @@ async def wait_until_gone(request: Request) -> None:
 
 
 def refuse(request: Request, error: InputError) -> Response:
-    """Returns the response to a request that cannot be answered, or not yet."""
-    error = request_error(error)
-    return refusal(503 if error.code == "queue_full" else 400, error)
+    """Returns the response to a request that cannot be answered."""
+    return refusal(400, request_error(error))
 
 
 def refuse_address(request: Request, error: HTTPException) -> Response:

@@ -31,11 +31,11 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise malformed(f"{name} must be a string. Received: {shown(value)}")
     if len(value) > LONGEST_TEXT:
-        raise RequestError("text_too_long", name=name, most=LONGEST_TEXT, received=len(value))
+        raise RequestError("text_too_long", most=LONGEST_TEXT, received=len(value))
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise RequestError("not_unicode", name=name) from None
+        raise RequestError("not_unicode") from None
     return value
 
 
@@ -52,19 +52,27 @@ def text_or_none(name: str, value: object) -> str | None:
     return None if value is None else text(name, value)
 
 
-def texts(name: str, value: object) -> tuple[str, ...]:
+def options(name: str, value: object) -> tuple[str, ...]:
     """Returns a list of 2 to `MOST_OPTIONS` strings, none of them blank."""
-    if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
-        received = len(value) if isinstance(value, list) else shown(value)
-        raise RequestError("too_many_options", name=name, most=MOST_OPTIONS, received=received)
-    return tuple(some_text(name, each) for each in value)
+    found = _some_texts(name, value, 2)
+    if len(found) > MOST_OPTIONS:
+        raise RequestError("too_many_options", most=MOST_OPTIONS, received=len(found))
+    return found
 
 
 def lines(name: str, value: object) -> tuple[str, ...]:
     """Returns a list of 1 to `MOST_LINES` strings to search, none of them blank."""
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_LINES:
-        received = len(value) if isinstance(value, list) else shown(value)
-        raise RequestError("too_many_lines", name=name, most=MOST_LINES, received=received)
+    found = _some_texts(name, value, 1)
+    if len(found) > MOST_LINES:
+        raise RequestError("too_many_lines", most=MOST_LINES, received=len(found))
+    return found
+
+
+def _some_texts(name, value, least):
+    if not isinstance(value, list) or len(value) < least:
+        raise malformed(
+            f"{name} must be a list of {least} or more strings. Received: {shown(value)}"
+        )
     return tuple(some_text(name, each) for each in value)
 
 

@@ -35,10 +35,6 @@ def refusal(status: int, error: RequestError, **headers: str) -> JSONResponse:
     return JSONResponse(content, status, headers)
 
 
-class TooLargeError(Exception):
-    """Raised if a body turns out to be larger than allowed."""
-
-
 class Guard:
     """An ASGI application that checks requests before it passes them to another application."""
 
@@ -60,20 +56,7 @@ class Guard:
         if problem is not None:
             await problem(scope, receive, send_with_headers)
             return
-        size = 0
-
-        async def receive_a_little():
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
-                raise TooLargeError
-            return message
-
-        try:
-            await self.application(scope, receive_a_little, send_with_headers)
-        except TooLargeError:  # without a Content-Length; the body is read before the answer begins
-            await too_large("more")(scope, receive, send_with_headers)
+        await self.application(scope, receive, send_with_headers)
 
 
 def check_headers(method: str, headers: Headers) -> JSONResponse | None:
@@ -86,18 +69,17 @@ def check_headers(method: str, headers: Headers) -> JSONResponse | None:
     if origin not in ([], [f"http://{hosts[0]}"]):
         message = f"requests must come from the page itself. Received: {origin!r}"
         return refusal(403, malformed(message))
+    # The rest of a rejected body is not read, so the connection ends.
+    if "transfer-encoding" in headers:  # a body of any length
+        message = "a request must have a Content-Length. Received: Transfer-Encoding"
+        return refusal(411, malformed(message), connection="close")
     length = headers.get("content-length", "0")
     if int(length) > LARGEST_BODY:
-        return too_large(length)
+        error = RequestError("too_large", most=LARGEST_BODY, received=length)
+        return refusal(413, error, connection="close")
     # Another site can send the types of forms, but not this type without a preflight request.
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method == "POST" and kind != "application/json":
         message = f"Content-Type must be application/json. Received: {kind!r}"
         return refusal(415, malformed(message))
     return None
-
-
-def too_large(size: str) -> JSONResponse:
-    """Returns the rejection of a body and closes the connection, as the rest is not read."""
-    error = RequestError("too_large", most=LARGEST_BODY, received=size)
-    return refusal(413, error, connection="close")

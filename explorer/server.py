@@ -1,5 +1,6 @@
 """Serves the page on this machine only."""
 
+import concurrent.futures
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,6 @@ import uvicorn
 from bert_common.errors import InputError
 from explorer.answers import Vocabulary
 from explorer.application import make_application
-from explorer.model_queue import ModelQueue
 
 if TYPE_CHECKING:
     from korean_bert.model import Model
@@ -35,10 +35,10 @@ def open_port(port: int) -> socket.socket:
 def make_server(
     model: "Model", vocabularies: Iterable[Vocabulary] = ()
 ) -> Iterator[uvicorn.Server]:
-    """Yields a uvicorn server for a model, and closes its queue afterwards."""
-    queue = ModelQueue()
+    """Yields a uvicorn server for a model; afterwards, drops the requests that wait for it."""
+    thread = concurrent.futures.ThreadPoolExecutor(1, "model")
     config = uvicorn.Config(
-        make_application(model, vocabularies, queue),
+        make_application(model, vocabularies, thread),
         # Named, so that other installed packages change nothing.
         loop="asyncio", http="h11", ws="none", lifespan="off", interface="asgi3",
         log_level="warning", access_log=False, server_header=False,
@@ -47,7 +47,7 @@ def make_server(
     try:
         yield uvicorn.Server(config)
     finally:
-        queue.close()
+        thread.shutdown(cancel_futures=True)
 
 
 def serve(model: "Model", vocabularies: Iterable[Vocabulary], listening: socket.socket) -> None:

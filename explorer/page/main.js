@@ -50,7 +50,7 @@ function remember(key, value) {
 
 class App {
   constructor(model, texts) {
-    Object.assign(this, { model, texts, parts: {}, tab: null, waiting: new Map(), redrawn: [], focusPiece: null });
+    Object.assign(this, { model, texts, parts: {}, tab: null, waiting: new Set(), redrawn: [], focusPiece: null });
     this.t = this.t.bind(this);
     this.typed = this.typed.bind(this);
     this.changed = () => this.refresh();
@@ -94,26 +94,29 @@ class App {
 
   typed() {
     clearTimeout(this.timer);
-    this.status(this, 0);
+    this.status(this, true);
     this.timer = setTimeout(() => this.refresh(), PAUSE);
   }
 
   refresh() {
     clearTimeout(this.timer);
-    this.status(this, null);
+    this.status(this, false);
     for (const part of this.parts[this.tab] ?? []) part.refresh();
   }
 
-  /** Says in the last line that a part waits (how many are before it), or no longer. */
-  status(part, count) {
-    if (count === null) this.waiting.delete(part);
-    else this.waiting.set(part, count);
-    const counts = [...this.waiting.values()];
+  /** Notes that a part waits for an answer, or no longer. */
+  status(part, waits) {
+    if (waits) this.waiting.add(part);
+    else this.waiting.delete(part);
+    this.showStatus();
+  }
+
+  /** Says in the last line whether any part waits. */
+  showStatus() {
+    const busy = this.waiting.size > 0;
     const line = get("status");
-    line.classList.toggle("busy", counts.length > 0);
-    if (!counts.length) line.textContent = this.t("ready");
-    else if (Math.min(...counts) === 0) line.textContent = this.t("computing");
-    else line.textContent = this.t("waiting", { count: Math.min(...counts) });
+    line.classList.toggle("busy", busy);
+    line.textContent = this.t(busy ? "computing" : "ready");
   }
 
   speak(language) {
@@ -131,7 +134,7 @@ class App {
     get("second-label").textContent = this.t(this.asksQuestion ? "question" : "second");
     for (const redraw of this.redrawn) redraw();
     this.redraw();
-    this.status(null, null);
+    this.showStatus();
   }
 
   redraw() {

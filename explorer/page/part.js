@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 
 export class Part {
   /**
-   * @param app what all parts share: status(part, text or null), t(key, values).
+   * @param app what all parts share: status(part, whether it waits), t(key, values).
    * @param target the id of the element that it draws into.
    * @param question () => [name, body], or a key of the texts that says what is missing.
    * @param draw (answer, body, target) => nothing.
@@ -22,7 +22,7 @@ export class Part {
     if (key === this.asked) return;
     this.asked = key;
     this.controller?.abort();
-    this.app.status(this, null);
+    this.app.status(this, false);
     if (typeof question === "string") {
       this.found = { missing: question };
       this.controller = null;
@@ -33,11 +33,9 @@ export class Part {
     const controller = new AbortController();
     this.controller = controller;
     this.target.setAttribute("aria-busy", "true");
-    this.app.status(this, 0);
+    this.app.status(this, true);
     try {
-      const answer = await ask(name, body, controller.signal, (n) => {
-        if (this.controller === controller) this.app.status(this, n);
-      });
+      const answer = await ask(name, body, controller.signal);
       this.found = { answer, body };
     } catch (error) {
       if (controller.signal.aborted) return;  // a newer question is on its way
@@ -46,7 +44,7 @@ export class Part {
     }
     if (this.controller !== controller) return;
     this.controller = null;
-    this.app.status(this, null);
+    this.app.status(this, false);
     this.render();
   }
 

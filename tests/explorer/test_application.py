@@ -1,4 +1,4 @@
-"""The HTTP application, over a real connection: answers, refusals, the queue."""
+"""The HTTP application, over a real connection: answers and refusals, one at a time."""
 
 import concurrent.futures
 import json
@@ -18,10 +18,9 @@ pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 from explore_page import served  # noqa: E402
 
-from explorer import application, server  # noqa: E402
+from explorer import server  # noqa: E402
 from explorer.fields import LONGEST_TEXT  # noqa: E402
 from explorer.guard import LARGEST_BODY  # noqa: E402
-from explorer.model_queue import LONGEST  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def port(model):
 
 def head(port, path, length):
     """The first lines of a request, as a browser sends them before the body."""
-    lines = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Ticket: gone\r\n"
+    lines = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
     return f"{lines}Content-Type: application/json\r\n{length}\r\n\r\n".encode()
 
 
@@ -87,17 +86,17 @@ GOOD = json.dumps({"text": "나는"}).encode()
         ("POST", "/api/pieces", b"{}", 400, "text must be given"),
         ("POST", "/api/pieces", b'{"text": 3}', 400, "text must be a string. Received: 3"),
         ("POST", "/api/pieces", b'{"text": "a", "x": 1}', 400, "fields must be among text, second"),
-        ("POST", "/api/pieces", b'{"text": "\\ud800"}', 400, "text must be Unicode text"),
+        ("POST", "/api/pieces", b'{"text": "\\ud800"}', 400, "holds half of a character"),
         ("POST", "/api/guesses", b'{"text": " "}', 400, "text must not be empty"),
         ("POST", "/api/guesses", GOOD, 400, "a text must hold [MASK]"),
         ("POST", "/api/guesses", b'{"text": "a", "top": true}', 400, "top must be an integer from"),
         ("POST", "/api/guesses", b'{"text": "a", "top": 1e9}', 400, "top must be an integer from"),
         ("POST", "/api/guesses", b'{"text": "a", "top": NaN}', 400, "top must be an integer from"),
         ("POST", "/api/attention", b'{"text": "a", "layer": -1}', 400, "layer must be an integer"),
-        ("POST", "/api/attention", b'{"text": "' + b"a " * 40 + b'"}', 400, "at most 32 tokens"),
+        ("POST", "/api/attention", b'{"text": "' + b"a " * 40 + b'"}', 400, "reads at most 32."),
         ("POST", "/api/prediction", GOOD, 400, "prediction needs a fine-tuned model"),
-        ("POST", "/api/prediction", b'{"text": "a", "options": ["a"]}', 400, "list of 2 to 20"),
-        ("POST", "/api/search", b'{"query": "a", "lines": []}', 400, "list of 1 to 1000"),
+        ("POST", "/api/prediction", b'{"text": "a", "options": ["a"]}', 400, "list of 2 or more"),
+        ("POST", "/api/search", b'{"query": "a", "lines": []}', 400, "list of 1 or more"),
         ("POST", "/api/search", b'{"query": "a", "lines": [" "]}', 400, "lines must not be empty"),
         ("POST", "/api/nothing", GOOD, 404, "the address must be one of /api/{pieces"),
         ("GET", "/api/pieces", None, 405, "Method Not Allowed: GET /api/pieces"),
@@ -113,7 +112,8 @@ def test_malformed_requests_are_one_line(port, method, path, body, status, messa
 
 
 def test_long_texts(port):
-    assert "at most 10000 characters" in ask(port, "pieces", text="가" * 10001).values["error"]
+    reply = ask(port, "pieces", text="가" * 10001)
+    assert "10001 characters; at most 10000" in reply.values["error"]
     for fields, code, values in (
         ({"text": "가" * 10001}, "text_too_long", {"most": 10000, "received": 10001}),
         ({"text": "나 " * 40}, "too_many_pieces", {"most": 32, "received": 42}),
@@ -154,67 +154,37 @@ def test_names_of_this_machine(port):
 
 
 def test_a_large_body_is_refused_unread(port):
-    """Before it is sent, or, where its length is not told, after a little of it."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(head(port, "/api/pieces", "Content-Length: 10000000"))
-        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
-    sent, answered = 0, b""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(head(port, "/api/pieces", "Transfer-Encoding: chunked"))
-        connection.settimeout(0.2)
-        while not answered and sent < 10_000_000:
-            connection.sendall(b"4000\r\n" + b" " * 0x4000 + b"\r\n")
-            sent += 0x4000
-            try:
-                answered = connection.recv(100)
-            except TimeoutError:
-                continue
-    assert answered.startswith(b"HTTP/1.1 413 ") and sent <= 4 * LARGEST_BODY
+    """As is one whose length is not told."""
+    for length, status in (
+        ("Content-Length: 10000000", b"413"),
+        ("Transfer-Encoding: chunked", b"411"),
+        ("Content-Length: 10\r\nTransfer-Encoding: chunked", b"411"),
+    ):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(head(port, "/api/pieces", length))
+            assert connection.recv(100).startswith(b"HTTP/1.1 " + status)
     spaces = b" " * (LARGEST_BODY - len(GOOD))
     assert send(port, "POST", "/api/pieces", GOOD + spaces).status == 200
     reply = send(port, "POST", "/api/pieces", GOOD + spaces + b" ")
     assert reply.status == 413 and f"at most {LARGEST_BODY} bytes" in reply.values["error"]
 
 
-def test_a_body_that_does_not_arrive(port, monkeypatch):
-    monkeypatch.setattr(application, "ARRIVAL", 0.2)
-    reply = send(port, "POST", "/api/pieces", b"{", Content_Length="50")
-    assert reply.status == 408
-
-
-def test_what_is_no_http(port):
-    for content in (b"\x16\x03\x01 hello", b"GET / HTTP/1.1\r\nHost", b"\r\n" * 9, b"A" * 10**6):
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-            try:
-                connection.sendall(content)
-                connection.shutdown(socket.SHUT_WR)
-                assert connection.recv(1000)[:12] in (b"", b"HTTP/1.1 400")
-            except OSError:  # it was closed before all was sent
-                pass
-    assert ask(port, "pieces", text="나는").status == 200
-
-
 @pytest.fixture
 def slow(model, monkeypatch):
-    """Lets the model compute until it is told to go on; the most calls at a time."""
-    go_on, started, running, most = threading.Event(), threading.Event(), [], [0]
+    """Lets the model compute until it is told to go on; the words that it computed for."""
+    go_on, computed, running = threading.Event(), [], threading.Lock()
 
     def nearest(word, top):
-        running.append(word)
-        most[0] = max(most[0], len(running))
-        started.set()
+        assert running.acquire(blocking=False)  # one request at a time uses the model
+        computed.append(word)
         assert go_on.wait(60)
         time.sleep(0.01)
-        running.remove(word)
+        running.release()
         return []
 
     monkeypatch.setattr(model, "nearest", nearest)
-    yield go_on, started, most
+    yield go_on, computed
     go_on.set()
-
-
-def position(port, ticket):
-    return send(port, "GET", f"/api/queue?ticket={ticket}").values["position"]
 
 
 def wait_for(condition):
@@ -224,36 +194,16 @@ def wait_for(condition):
         time.sleep(0.01)
 
 
-def test_a_request_knows_its_place(port, slow):
-    go_on, started, most = slow
-    body = json.dumps({"word": "나"}).encode()
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        found = []
-        for number in range(3):
-            ticket = f"t{number}"
-            found.append(pool.submit(send, port, "POST", "/api/neighbours", body, X_Ticket=ticket))
-            wait_for(lambda ticket=ticket, number=number: position(port, ticket) == number)
-        assert position(port, "unknown") is None
+def test_requests_wait_for_each_other(port, slow):
+    """Only what uses no model is answered meanwhile."""
+    go_on, computed = slow
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        found = [pool.submit(ask, port, "neighbours", word=word) for word in "나는학교에"]
+        wait_for(lambda: computed)
+        assert send(port, "GET", "/api/model").status == 200
         go_on.set()
-        assert [each.result().status for each in found] == [200] * 3
-    wait_for(lambda: send(port, "GET", "/api/queue").values["length"] == 0)
-    assert most == [1]
-
-
-def test_fifty_at_once(port, slow):
-    """One is computed, as many wait as may, the others are refused; then all goes on."""
-    go_on, started, most = slow
-    with concurrent.futures.ThreadPoolExecutor(50) as pool:
-        found = [pool.submit(ask, port, "neighbours", word="나") for _ in range(50)]
-        wait_for(lambda: sum(each.done() for each in found) == 50 - LONGEST - 1)
-        assert send(port, "GET", "/api/queue").values["length"] == LONGEST + 1
-        go_on.set()
-        replies = [each.result() for each in found]
-    assert [reply.status for reply in replies].count(200) == LONGEST + 1 and most == [1]
-    refused = [reply for reply in replies if reply.status != 200]
-    assert all((r.status, r.values["code"]) == (503, "queue_full") for r in refused)
-    assert f"at most {LONGEST} requests may wait" in refused[0].values["error"]
-    assert ask(port, "pieces", text="나는").status == 200
+        assert [each.result().status for each in found] == [200] * 5
+    assert sorted(computed) == sorted("나는학교에")
 
 
 def test_a_thousand_lines_are_searched(port):
@@ -263,45 +213,34 @@ def test_a_thousand_lines_are_searched(port):
     assert len(hits) == 3 and {hit["text"] for hit in hits} <= {*lines}
 
 
-def test_a_search_ends_when_its_asker_has_left(port, model, monkeypatch):
-    """It stops before its next [MASK]."""
-    begun, searched = threading.Event(), []
-
-    def fill_mask(text, top, *, max_pieces, before_each):
-        for number in range(600):
-            before_each()
-            searched.append(number)
-            begun.set()
-            time.sleep(0.1)
-
-    monkeypatch.setattr(model, "fill_mask", fill_mask)
-    body = json.dumps({"text": "[MASK]"}).encode()
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(head(port, "/api/guesses", f"Content-Length: {len(body)}") + body)
-        assert begun.wait(60)
-    wait_for(lambda: send(port, "GET", "/api/queue").values["length"] == 0)
-    assert len(searched) < 100
+@pytest.mark.parametrize(
+    "name, fields, code, most",
+    (
+        ("guesses", {"text": "[MASK]" * 31}, "too_many_masks", 30),
+        ("prediction", {"text": "a", "options": ["a"] * 21}, "too_many_options", 20),
+        ("search", {"query": "a", "lines": ["a"] * 1001}, "too_many_lines", 1000),
+    ),
+)
+def test_too_many(port, name, fields, code, most):
+    reply = ask(port, name, **fields)
+    assert (reply.status, reply.values["code"]) == (400, code)
+    assert reply.values["values"] == {"most": most, "received": most + 1}
 
 
-def test_too_many_masks(port):
-    reply = ask(port, "guesses", text="[MASK]" * 31)
-    assert (reply.status, reply.values["code"]) == (400, "too_many_masks")
-    assert reply.values["values"] == {"most": 30, "received": 31}
-
-
-def test_who_has_gone_is_not_waited_for(port, slow):
-    go_on, started, most = slow
-    body = json.dumps({"word": "나"}).encode()
-    asked = head(port, "/api/neighbours", f"Content-Length: {len(body)}") + body
+def test_who_has_gone_is_not_computed_for(port, slow):
+    go_on, computed = slow
+    body = json.dumps({"word": "학교"}).encode()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, port, "neighbours", word="나")
-        assert started.wait(60)
+        wait_for(lambda: computed)
         with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-            connection.sendall(asked)
-            wait_for(lambda: position(port, "gone") == 1)
-        wait_for(lambda: position(port, "gone") is None)
+            connection.sendall(head(port, "/api/neighbours", f"Content-Length: {len(body)}") + body)
+            time.sleep(0.2)  # until it waits for the model
+        time.sleep(0.2)  # until the server knows that its sender has gone
         go_on.set()
         assert first.result().status == 200
+    assert ask(port, "neighbours", word="는").status == 200
+    assert computed == ["나", "는"]
 
 
 def test_who_goes_before_the_end_of_a_request_is_no_error(port, caplog, monkeypatch):

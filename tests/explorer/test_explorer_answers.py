@@ -222,7 +222,7 @@ def test_one_word_in_two_sentences(explored):
     assert (shown <= true + 1e-3).all() and np.abs(places).max() == 1
     assert answer(explored, "word", word="나는", first="나는", second="나는 갔다")["layer"] == 2
     for values, message in (
-        ({"word": "book"}, "both sentences must hold 'book'"),
+        ({"word": "book"}, "The word book must be in both sentences"),
         ({"word": "학교", "layer": 3}, "layer must be from 0 to 2"),
     ):
         with pytest.raises(InputError, match=message):

@@ -279,7 +279,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     assert len(bars(page, "neighbours")) > 9 and find(page, "#neighbours .error") == []
 
 
-def test_who_waits_is_told(page, model, monkeypatch):
+def test_a_page_that_waits_says_so(page, model, monkeypatch):
     go_on = threading.Event()
     nearest = model.nearest
     monkeypatch.setattr(model, "nearest", lambda *all: go_on.wait(60) and nearest(*all))
@@ -288,7 +288,7 @@ def test_who_waits_is_told(page, model, monkeypatch):
         wait_until(page, lambda each: "계산" in each.find_element(By.ID, "status").text)
         page.find_element(By.ID, "tab-similarity").click()
         page.find_element(By.ID, "tab-cuts").click()
-        # The first is computed; the others wait, and the nearest of all is told.
+        # The first is computed; the others wait.
         wait_until(page, lambda each: len(each.execute_script(WAITING)) == 2)
     finally:
         go_on.set()
