@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from finetuning.question_answering.data import Question
 
-PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 # The characters that KorQuAD's program replaces by a space before it removes punctuation.
@@ -23,17 +23,17 @@ _KLUE_SPACES = re.compile(r"['\"《》<>〈〉]\(\)‘’")
 
 def normalize_squad(text: str) -> str:
     """Lower-cases; removes punctuation, the articles a, an, the, and repeated spaces."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def normalize_korquad(text: str) -> str:
     """Lower-cases and removes punctuation; quotes and some brackets become spaces."""
-    return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(PUNCTUATION).split())
+    return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(_PUNCTUATION).split())
 
 
 def normalize_klue(text: str) -> str:
     """Lower-cases and removes punctuation."""
-    return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
+    return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(_PUNCTUATION).split())
 
 
 def without_spaces(text: str) -> str:
@@ -74,17 +74,12 @@ class Rules(NamedTuple):
     overlap: Callable[[str, str], float]  # of two normalized texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether true answers that normalize to "" are ignored
-    # Splits a normalized text into the units of overlap: words or characters.
-    units: Callable[[str], Sequence[str]]
-    segments: re.Pattern[str]  # matches parts of a text whose borders no unit crosses
 
-
-_WORDS, _CHARACTERS = re.compile(r"\S+"), re.compile(".", re.DOTALL)
 
 BENCHMARKS = {
-    "squad": Rules(normalize_squad, word_f1, "f1", True, str.split, _WORDS),
-    "korquad": Rules(normalize_korquad, character_f1, "f1", False, without_spaces, _CHARACTERS),
-    "klue-mrc": Rules(normalize_klue, rouge_w, "rouge_w", False, str, _CHARACTERS),
+    "squad": Rules(normalize_squad, word_f1, "f1", True),
+    "korquad": Rules(normalize_korquad, character_f1, "f1", False),
+    "klue-mrc": Rules(normalize_klue, rouge_w, "rouge_w", False),
 }
 
 

@@ -32,7 +32,6 @@ from finetuning.question_answering.scores import (
     score_each,
 )
 from finetuning.question_answering.span_head import SpanModel
-from finetuning.question_answering.upper_bound import best_scores
 from finetuning.question_answering.windows import (
     encode_questions,
     make_windows,
@@ -66,8 +65,6 @@ class QuestionAnswering(NothingMore):
     google_answers: bool = False  # whether answers are chosen and extracted by `google_answers`
     # The last outputs that were turned into answers, and these answers.
     _answered: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
-    # The last examples whose reachable scores were computed, and these scores.
-    _reachable: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     rows = 1
     settings: ClassVar[dict[str, Any]] = {}
@@ -159,31 +156,18 @@ class QuestionAnswering(NothingMore):
     def measure(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
     ) -> dict[str, float]:
-        """Computes the scores, "best_..." at the best thresholds, "reachable_...", and "loss".
+        """Computes the scores, "best_..." at the best thresholds, and "loss".
 
-        "reachable_..." are upper bounds: they are below 100 if no span has the text of an answer,
-        given the vocabulary, the windows and the maximum answer length. A `BeamSpanModel` has no
-        "loss".
+        A `BeamSpanModel` has no "loss".
         """
         answered = self.answers(examples, outputs)
         results = self.score(examples.raw, self.texts(answered))
         if self.dataset.version_2_with_negative:
             best = self.score(examples.raw, answered.texts, answered.null_odds)
             results |= {name: best[name] for name in best if name.startswith("best_")}
-        results |= self.reachable(examples)
         if self.beams is None:
             results["loss"] = span_loss(examples, outputs)
         return results
-
-    def reachable(self, examples: Examples) -> dict[str, float]:
-        """Returns the best scores that any answers can have, in per cent."""
-        if not self._reachable or self._reachable[0] is not examples:
-            rules = self.dataset.benchmark, self.dataset.version_2_with_negative
-            best = best_scores(examples.raw, examples.windowing, self.max_answer_length, *rules)
-            names = "reachable_exact", f"reachable_{self.overlap_name}"
-            scores = {n: 100.0 * sum(s) / len(s) for n, s in zip(names, best, strict=True)}
-            self._reachable[:] = examples, scores
-        return self._reachable[1]
 
     def baseline(self, examples: Examples) -> dict[str, float]:
         """Scores the sentence most similar to the question as the answer; in SQuAD 2.0, ""."""

@@ -108,7 +108,6 @@ def check_results(folder, version_2):
     """Nearly everything is found, and that is what was written."""
     found = results(folder / "output")
     assert found["eval_exact"] > 90 and found["eval_f1"] >= found["eval_exact"]
-    assert found["eval_reachable_exact"] == 100
     assert found["global_step"] == 48  # 8 passes over 48 questions, not over their windows
     answers = written(folder)
     entries = [p["qas"][0] for p in number_questions(18, 2, version_2)["data"][0]["paragraphs"]]
@@ -283,7 +282,6 @@ def test_korquad(tmp_path):
     scores = score_answers(read_questions(path)[0], answers, "korquad")
     assert (found["eval_exact"], found["eval_f1"]) == tuple(scores.values())
     assert set(answers) == set("abce") and all(answers.values())
-    assert found["eval_reachable_exact"] == 100
 
 
 def test_the_answer_is_in_the_window_or_at_cls(tmp_path):
