@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from bert_common.progress import progress
 from bert_tf.input.data_order import continue_order, number_of_boundaries
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 from bert_tf.input.pipeline import set_options
@@ -149,6 +150,28 @@ class Examples:
         members = self.sources.members[source]
         start = 0, int(first * self.sources.shares[source])
         return members[batch_indices(self.lengths[members], config, number, start)]
+
+    def outputs(
+        self, run: Callable[[np.ndarray, int], Batch], batch_size: int, shown: bool = True
+    ) -> Outputs:
+        """Returns a model's outputs for all examples, at least one, batch by batch.
+
+        Args:
+            run: (indices of at most `batch_size` examples [B], the length of the longest) -> the
+                model's outputs for them, name -> an array [B or more, ...].
+            shown: whether the progress is shown.
+        """
+        # The longest first, so that running out of memory shows at once.
+        order = np.argsort(-self.lengths, kind="stable")
+        found: list[Batch] = [{}] * len(order)
+        with progress("predicting", len(order), "examples", shown=shown) as bar:
+            for start in range(0, len(order), batch_size):
+                indices = order[start : start + batch_size]
+                batch = run(indices, int(self.lengths[indices[0]]))
+                for place, index in enumerate(indices):
+                    found[index] = {name: values[place] for name, values in batch.items()}
+                bar.update(len(indices))
+        return {name: [each[name] for each in found] for name in found[0]}
 
     def explain_failure(self) -> None:
         """Returns None, because examples in memory were checked when they were read."""

@@ -11,7 +11,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_common.progress import progress
 from bert_tf.encoder import EncoderModel
 from bert_tf.summaries.reporter import Illustrations
 from bert_tf.training.distribution import is_chief, worker_count
@@ -46,27 +45,18 @@ class Predictor:
                 the last one.
         """
         replicas = self.strategy.num_replicas_in_sync // worker_count(self.strategy)
-        size = -(-batch_size // replicas)
-        # The longest first, so that running out of memory shows at once.
-        order = np.argsort(-examples.lengths, kind="stable")
-        results: list[dict[str, np.ndarray]] = [{}] * len(order)
-        remedies = ["a lower --eval_batch_size or --predict_batch_size"]
-        with (
-            progress("predicting", len(order), "examples", shown=is_chief(self.strategy)) as bar,
-            explain_out_of_memory(remedies, {"batch_size": size * replicas}),
-        ):
-            for start in range(0, len(order), size * replicas):
-                indices = order[start : start + size * replicas]
-                longest = int(examples.lengths[indices[0]])
-                length = boundaries[int(np.searchsorted(boundaries, longest))]
-                padded = np.resize(indices, size * replicas)  # the last batch repeats examples
-                outputs = self._outputs(examples, np.split(padded, replicas), length)
-                for i, index in enumerate(indices):
-                    results[index] = {name: values[i] for name, values in outputs.items()}
-                bar.update(len(indices))
-        return {name: [outputs[name] for outputs in results] for name in results[0]}
+        size = -(-batch_size // replicas) * replicas
 
-    def _outputs(self, examples, parts, length):
+        def run(indices, longest):
+            length = boundaries[int(np.searchsorted(boundaries, longest))]
+            padded = np.resize(indices, size)  # the last batch repeats examples
+            return self._run_on(examples, np.split(padded, replicas), length)
+
+        remedies = ["a lower --eval_batch_size or --predict_batch_size"]
+        with explain_out_of_memory(remedies, {"batch_size": size}):
+            return examples.outputs(run, size, shown=is_chief(self.strategy))
+
+    def _run_on(self, examples, parts, length):
         """Returns the outputs for the examples of all replicas, in the order of the replicas."""
         batches = [
             {name: tf.constant(value) for name, value in examples.make_batch(part, length).items()}

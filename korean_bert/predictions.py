@@ -4,11 +4,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from bert_common.progress import progress
 from finetuning.examples import LENGTH_STEP, Examples, Outputs
 from finetuning.results import Prediction
 from finetuning.tasks import TASKS
@@ -61,18 +59,13 @@ class TaskPredictor:
         return self.predict.read_outputs(self.task, examples, outputs)
 
     def compute(self, examples: Examples, batch_size: int) -> Outputs:
-        """Returns the model's outputs: name -> a list with an array per example, in order."""
-        order = np.argsort(-examples.lengths, kind="stable")
-        found: list[dict[str, np.ndarray]] = [{}] * len(order)
-        with progress("predicting", len(order), "examples") as bar:
-            for start in range(0, len(order), batch_size):
-                indices = order[start : start + batch_size]
-                longest = max(int(examples.lengths[indices[0]]), self.least_length)
-                length = min(-(-longest // LENGTH_STEP) * LENGTH_STEP, self.max_length)
-                batch = examples.make_batch(indices, length)
-                outputs = self.run({name: tf.constant(value) for name, value in batch.items()})
-                outputs = {name: value.numpy() for name, value in outputs.items()}
-                for place, index in enumerate(indices):
-                    found[index] = {name: value[place] for name, value in outputs.items()}
-                bar.update(len(indices))
-        return {name: [outputs[name] for outputs in found] for name in found[0]}
+        """Returns the model's outputs for all examples."""
+
+        def run(indices, longest):
+            longest = max(longest, self.least_length)
+            length = min(-(-longest // LENGTH_STEP) * LENGTH_STEP, self.max_length)
+            batch = examples.make_batch(indices, length)
+            outputs = self.run({name: tf.constant(value) for name, value in batch.items()})
+            return {name: value.numpy() for name, value in outputs.items()}
+
+        return examples.outputs(run, batch_size)
