@@ -6,9 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_common import process_pool
 from bert_common.errors import InputError
-from finetuning import inputs
 from korean_bert import load_model
 from run_scripts import classifier, ner, race, squad
 from tests.support.models.model_folders import change_json, write_folder
@@ -172,16 +170,6 @@ def test_a_question_longer_than_a_row(tmp_path):
         for longest in (21, 128)
     ]
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("task", ("question_answering", "multiple_choice"))
-def test_no_process_is_started(task, tmp_path, monkeypatch):
-    """It would run the user's script again, as Python's module multiprocessing does."""
-    monkeypatch.setattr(inputs, "available_cores", lambda: 2)
-    monkeypatch.setattr(process_pool, "_start", lambda *_: pytest.fail("a process was started"))
-    more = () if task == "question_answering" else (("red", "학교"),)
-    asked = [("the book ?", f"{TEXTS[0]} {'나는 ' * i}", *more) for i in range(100)]
-    assert len(make_model(tmp_path, task).predict(asked)) == 100
 
 
 @pytest.mark.parametrize(
