@@ -306,11 +306,6 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
     if needed:
         kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
         raise InputError(f"--objective={chosen} needs {needed}. Received: {kinds}")
-    if chosen == "simcse" and values.do_predict and values.predict_split == "train":
-        raise InputError(
-            "--predict_split=train needs a run without --do_train under --objective=simcse, whose "
-            "training compares each text with itself. Received: both"
-        )
 
 
 def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:

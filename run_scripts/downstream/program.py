@@ -18,7 +18,6 @@ from run_scripts.flags.begun import Begun
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
     TRAIN_PART,
-    WHOLE_TRAIN,
     Flags,
     evaluated_splits,
     output_dirs,
@@ -75,8 +74,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
         begun.check_model(job.config, job.tokenizer)
     splits = read_splits(job, program)
     if job.cluster is None or job.cluster.is_chief:
-        encoded = {name: split for name, split in splits.items() if name != WHOLE_TRAIN}
-        warn_of_unknown_pieces(job.tokenizer, encoded, program.texts)
+        warn_of_unknown_pieces(job.tokenizer, splits, program.texts)
     shorten_lost_worker_errors(job.cluster)
     start_tensorflow(flags, functools.partial(compilation_cache, flags))
     from run_scripts.downstream.training import run
@@ -87,10 +85,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
 def read_splits(
     job: DownstreamJob[Flags, Data], program: Program[Flags, Data]
 ) -> dict[str, list[Any]]:
-    """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples.
-
-    If a training predicts train, the dict also has `WHOLE_TRAIN`.
-    """
+    """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
     chief = job.cluster is None or job.cluster.is_chief
     measured = evaluated_splits(flags, dataset)
@@ -122,7 +117,6 @@ def read_splits(
         examples[split], left_out = program.read_split(dataset, split, flags.data_dir or "")
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         say(f"{split}: {len(examples[split]):,} examples{shown}")
-    whole = examples.get("train", [])
     if on_train_part:
         examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
         count = f"{len(examples[TRAIN_PART]):,} of the training examples"
@@ -137,8 +131,6 @@ def read_splits(
         say(f"train: {len(examples['train']):,} of {len(every):,} examples are trained on")
     if flags.do_train and program.count_classes and chief:
         show_classes(program.count_classes, dataset, examples)
-    if flags.do_train and flags.do_predict and split_to_predict(flags, splits) == "train":
-        examples[WHOLE_TRAIN] = whole
     return examples
 
 

@@ -43,7 +43,6 @@ from run_scripts.downstream.results import show_seeds, warn_of_baseline
 from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
-    WHOLE_TRAIN,
     FinetuneFlags,
     evaluated_splits,
     find_fine_tuned,
@@ -62,8 +61,7 @@ def run(
 
     `splits` are what `read_splits` returned.
     """
-    flags, whole_train = job.flags, splits.get(WHOLE_TRAIN, ())
-    splits = {split: examples for split, examples in splits.items() if split != WHOLE_TRAIN}
+    flags = job.flags
     counts = {split: len(examples) for split, examples in splits.items()}
     xla = skip_costly_compilation(job, task, counts)
     trained = output_dirs(flags) if flags.do_train else []
@@ -86,7 +84,6 @@ def run(
             boundaries=boundaries_of_splits(job, task, examples),
             positions=add_trained_positions(source, longest) if source else None,
             stages=stages,
-            whole_train=whole_train,
         )
         if flags.num_seeds == 1:
             fine_tuning.run()
@@ -186,7 +183,6 @@ class FineTuning:
     positions: int | None  # how many positions are trained; None if unknown
     # How the model was trained before, as `model_formats.training_record` keeps it.
     stages: list[dict[str, Any]]
-    whole_train: Sequence[Any]  # all training examples as they were read, if they are predicted
 
     def run(self) -> dict[str, Any] | None:
         """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
@@ -329,9 +325,6 @@ class FineTuning:
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
         examples, boundaries = self.examples[split], self.boundaries[split]
-        if split == "train" and flags.do_train:  # was cut, and encoded for training
-            examples = self.task.encode(self.whole_train, training=False)
-            boundaries = boundaries_of_splits(self.job, self.task, {split: examples})[split]
         predicted = outputs.get(split) or predictor(examples, flags.predict_batch_size, boundaries)
         if session.chief:
             paths = self.task.write_predictions(flags.output_dir, split, examples, predicted)

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 # The split that --eval_on=train_part takes from the training examples.
 TRAIN_PART = "train_part"
 
-# The key of all training examples as they were read, also those that are not trained on, where
-# they are to be predicted. No file to predict can have this name.
-WHOLE_TRAIN = "train/whole"
-
 
 @dataclasses.dataclass(frozen=True)
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
@@ -223,6 +219,8 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
             f"--eval_on={TRAIN_PART} needs --do_train: another training may have used that part. "
             f"Received: --eval_on={TRAIN_PART} without"
         )
+    if values.do_train and values.do_predict and values.predict_split == "train":
+        raise InputError("--predict_split=train needs a run without --do_train. Received: both")
     if values.patience and not values.eval_every_steps:
         raise InputError(
             "--patience needs --eval_every_steps, and so does --early_stopping. Received: "

@@ -284,7 +284,7 @@ def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
         ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
         ({"objective": "simcse"}, "--objective=simcse needs dropout"),
         (
-            {"objective": "simcse", "do_predict": True, "predict_split": "train"},
+            {"do_predict": True, "predict_split": "train"},
             "--predict_split=train needs a run without --do_train",
         ),
         ({"embedding_sizes": "16,x"}, "--embedding_sizes must be numbers from 1 to 32"),

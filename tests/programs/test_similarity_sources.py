@@ -61,8 +61,9 @@ def test_several_files_are_announced_and_learned(several, capsys):
 @pytest.mark.usefixtures("eagerly")
 def test_files_of_several_forms_are_predicted(several):
     """Cells stand under their names: empty where a row lacks a text or a score."""
-    flags = {**several.files, "do_train": True, "do_predict": True, "predict_split": "train"}
-    assert several.run(**flags, train_step=1) == 0
+    assert several.run(**several.files, do_train=True, train_step=1) == 0
+    flags = {**several.files, "data_dir": "", "predict_split": "train"}
+    assert several.again(**flags, do_predict=True) == 0
     header, *rows = read_table(several.output / "predictions_train.tsv")
     assert header[1:] == ["text", "second", "third", "score", "cosine", "cosine_third"]
     assert {len(row) for row in rows} == {7} and len(rows) == 160

@@ -141,16 +141,6 @@ def check_again(folder, capsys):
     assert results(folder / "output") == before | {"global_step": 48}
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_train_is_predicted_as_any_file(tmp_path):
-    """In the run that trains on it, too."""
-    flags = ("--num_train_epochs=0.2", "--predict_split=train")
-    assert train(tmp_path, "albert", True, *flags) == 0
-    answers = written(tmp_path)
-    assert run(tmp_path, f"--predict_file={tmp_path}/train.json", "--do_predict") == 0
-    assert len(answers) == 48 and written(tmp_path) == answers
-
-
 def test_hard_questions(trained, capsys):
     """A text of 10,000 characters, a question that is too long, an answer at a window's edge."""
     questions = number_questions(3, 5, words=30)
