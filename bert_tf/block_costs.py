@@ -25,11 +25,6 @@ class TransformerBlockCosts:
     IN_FEED_FORWARD = {"hidden": 3, "intermediate": 4}
 
     @staticmethod
-    def shapes(config: "EncoderConfig") -> dict[str, list[int]]:
-        """Returns the shapes that reveal a block's sizes in a file, by our names of its weights."""
-        return {"intermediate/kernel": [config.hidden_size, config.intermediate_size]}
-
-    @staticmethod
     def count_weights(config: "EncoderConfig") -> int:
         """Counts the weights of a block."""
         h, i = config.hidden_size, config.intermediate_size

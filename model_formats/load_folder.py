@@ -3,18 +3,10 @@
 import dataclasses
 import re
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import (
-    TASK_HEAD_NAMES,
-    CheckpointArrays,
-    google_name,
-    load_arrays,
-    part_names,
-)
-from bert_tf.config import EncoderConfig
+from bert_tf.checkpoint import TASK_HEAD_NAMES, load_arrays, part_names
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
@@ -43,7 +35,6 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     if task:
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint)
-    check_shapes(config, arrays, kind.model_class.google_names)
     encoder, objective = kind.make_model(config, **of_encoder), objective_of(arrays.shapes)
     try:
         if task:
@@ -90,38 +81,3 @@ def load_folder(
 ) -> LoadedModel:
     """Opens the folder at a path and loads its model; `checkpoint` as in `ModelFolder.open`."""
     return load(ModelFolder.open(directory, checkpoint), tokenizer)
-
-
-def check_shapes(
-    config: EncoderConfig, arrays: CheckpointArrays, google_names: Mapping[str, str]
-) -> None:
-    """Compares the sizes of a configuration with the shapes in a file, before a model is built.
-
-    Building a model with a bogus number of layers, such as a billion, would take hours.
-    `google_names` is the encoder's table, in which all blocks share rows.
-    """
-    width, own = config.embedding_size, {google: ours for ours, google in google_names.items()}
-    # By our names; None for weights that are not the encoder's.
-    found = {google_name(name, own): name for name in arrays.shapes}
-    layers = {path.split("/")[0] for path in found if path}
-    blocks = layers - {path.split("/")[0] for path in google_names}  # blocks are "layer_{i}" there
-    expected = {
-        **{f"{min(blocks, default='')}/{n}": s for n, s in config.block.shapes(config).items()},
-        "embeddings/word_embeddings": [config.vocab_size, width],
-        "embeddings/position_embeddings": [config.max_position_embeddings, width],
-        "embeddings/token_type_embeddings": [config.type_vocab_size, width],
-    }
-    problems = [
-        f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
-        for path, shape in expected.items()
-        if (name := found.get(path)) and list(arrays.shapes[name]) != shape
-    ]
-    if blocks and len(blocks) != config.num_blocks:
-        problems.append(
-            f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "
-            f"file {len(blocks)}"
-        )
-    if problems:
-        raise InputError(
-            f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
-        )

@@ -6,10 +6,8 @@ Shapes: B rows, T tokens of a row, H hidden, C options.
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.tasks import TASKS
@@ -18,9 +16,6 @@ from model_formats.loaded_model import LoadedModel
 # The names of a file's open sizes, in the order of the inputs' axes.
 AXES = ("batch", "sequence")
 OPTION_AXES = ("batch", "options", "sequence")
-
-# The largest file in both formats, whose offsets are signed 32-bit numbers.
-LARGEST_FILE = 2**31 - 1
 
 
 def input_names(loaded: LoadedModel) -> tuple[str, ...]:
@@ -54,16 +49,6 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
         return _outputs(loaded, {name: tf.cast(value, tf.int32) for name, value in inputs})
 
     return run
-
-
-def check_size(loaded: LoadedModel) -> None:
-    """Raises an `InputError` if the weights do not fit into one file of either format."""
-    size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
-    if size > LARGEST_FILE:
-        raise InputError(
-            f"the weights must fit into a file of {LARGEST_FILE:,} bytes (a lower --precision or "
-            f"another --format may). Received: {size:,} bytes in {loaded.source}"
-        )
 
 
 def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[str, keras.Variable]]:

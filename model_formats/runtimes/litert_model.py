@@ -11,13 +11,9 @@ from bert_common.atomic_write import atomic_write
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.check import Run, check_file
 from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
-from model_formats.runtimes.ids_graph import check_size, make_graph
-from model_formats.runtimes.libraries import import_libraries, report_refusals
+from model_formats.runtimes.ids_graph import make_graph
 
 MODEL_FILE = "model.tflite"
-
-# The library of the extra "litert"; the converter is TensorFlow's.
-LIBRARY = "ai_edge_litert.interpreter"
 
 
 def export(loaded: LoadedModel, directory: str, precision: str) -> str:
@@ -30,22 +26,17 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
         precision: the precision of the matrices, as in `onnx_model.export`.
 
     Raises:
-        InputError: a library is missing, or the file's outputs differ from the model's.
+        InputError: the file's outputs differ from the model's.
     """
-    import_libraries([LIBRARY], "litert")
-    check_size(loaded)
     graph = make_graph(loaded, "int32")
     description = describe(loaded, graph, precision)
     path = os.path.join(directory, MODEL_FILE)
-    with report_refusals("TensorFlow's converter to LiteRT"):
-        converted = convert(loaded, graph, precision)
     with atomic_write(path) as file:
-        file.write(converted)
+        file.write(convert(loaded, graph, precision))
     # TensorFlow Lite's convention for metadata is a zip archive appended to the model.
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(DESCRIPTION_FILE, json.dumps(description, ensure_ascii=False))
-    with report_refusals("LiteRT"):
-        check_file(loaded, graph, open_file(path), precision)
+    check_file(loaded, graph, open_file(path), precision)
     write_description(directory, description, loaded.tokenizer)
     return f"ai_edge_litert.interpreter.Interpreter('{{folder}}/{MODEL_FILE}')"
 

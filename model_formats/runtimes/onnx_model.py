@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +9,13 @@ import numpy as np
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.check import Run, check_file
 from model_formats.runtimes.description import describe, write_description
-from model_formats.runtimes.ids_graph import check_size, make_graph, make_graph_of_weights
-from model_formats.runtimes.libraries import import_libraries, report_refusals
+from model_formats.runtimes.ids_graph import make_graph, make_graph_of_weights
 
 if TYPE_CHECKING:
     import keras
     import onnx
 
 MODEL_FILE = "model.onnx"
-
-# The libraries of the extra "onnx".
-LIBRARIES = ("onnx", "tf2onnx", "onnxruntime")
 
 # The version of the operators, which onnxruntime supports since 1.12.
 OPSET = 17
@@ -37,40 +32,34 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
             factor of a product at run time.
 
     Raises:
-        InputError: a library is missing, or the file's outputs differ from the model's.
+        InputError: the file's outputs differ from the model's.
     """
-    onnx, tf2onnx, _ = import_libraries(LIBRARIES, "onnx")
-    check_size(loaded)
+    import onnx
+
     graph = make_graph(loaded, "int64")
     description = describe(loaded, graph, precision)
     path = os.path.join(directory, MODEL_FILE)
-    with report_refusals("tf2onnx"):
-        proto = convert(tf2onnx, loaded, description)
-    with report_refusals("onnxruntime"):
-        if precision == "float16":
-            to_float16(proto.graph)
-        elif precision == "int8":
-            from model_formats.runtimes.onnx_int8 import quantize
+    proto = convert(loaded, description)
+    if precision == "float16":
+        to_float16(proto.graph)
+    elif precision == "int8":
+        from model_formats.runtimes.onnx_int8 import quantize
 
-            table = loaded.model.encoder.embeddings.word_embeddings.path.replace("/", "_")
-            proto = quantize(proto, table, path)
-        properties = {
-            "task": loaded.task,
-            "precision": precision,
-            "labels": ",".join(loaded.labels),
-        }
-        onnx.helper.set_model_props(proto, properties)
-        onnx.save(proto, path)
-        onnx.checker.check_model(path, full_check=True)
-        check_file(loaded, graph, open_file(path), precision)
+        table = loaded.model.encoder.embeddings.word_embeddings.path.replace("/", "_")
+        proto = quantize(proto, table, path)
+    properties = {"task": loaded.task, "precision": precision, "labels": ",".join(loaded.labels)}
+    onnx.helper.set_model_props(proto, properties)
+    onnx.save(proto, path)
+    onnx.checker.check_model(path, full_check=True)
+    check_file(loaded, graph, open_file(path), precision)
     write_description(directory, description, loaded.tokenizer)
     return f"onnxruntime.InferenceSession('{{folder}}/{MODEL_FILE}')"
 
 
-def convert(
-    tf2onnx: ModuleType, loaded: LoadedModel, description: Mapping[str, Any]
-) -> "onnx.ModelProto":
+def convert(loaded: LoadedModel, description: Mapping[str, Any]) -> "onnx.ModelProto":
     """Converts a model's graph to a float32 `ModelProto` with weights and named axes."""
+    import tf2onnx
+
     of_weights, weights = make_graph_of_weights(loaded, "int64")
     proto, _ = tf2onnx.convert.from_function(of_weights, of_weights.input_signature, opset=OPSET)
     add_weights(proto.graph, weights)

@@ -211,7 +211,7 @@ def test_exports_have_all_of_its_outputs(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", (onnx_model, litert_model))
 def test_files_of_runtimes_have_its_pooled_output(folder, tmp_path, form):
-    pytest.importorskip("onnxruntime" if form is onnx_model else litert_model.LIBRARY)
+    pytest.importorskip("onnxruntime" if form is onnx_model else "ai_edge_litert")
     loaded = load_folder(str(folder))
     form.export(loaded, tmp_path, "float32")
     run = form.open_file(str(tmp_path / form.MODEL_FILE))

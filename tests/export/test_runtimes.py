@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 import zipfile
 
 import numpy as np
@@ -15,11 +14,11 @@ from model_formats.load_folder import load_folder
 from model_formats.runtimes import check, litert_model, onnx_model
 from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
 from model_formats.runtimes.description import describe
-from model_formats.runtimes.ids_graph import check_size, input_names, make_graph
+from model_formats.runtimes.ids_graph import input_names, make_graph
+from run_scripts.conversion import export_model
 from tests.support.models.model_folders import VALUES, write_folder
 
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
-LIBRARIES = {"onnx": onnx_model.LIBRARIES, "litert": [litert_model.LIBRARY]}
 DTYPES = {"onnx": "int64", "litert": "int32"}
 
 # Every head: its task and what its folder records.
@@ -186,23 +185,8 @@ def test_a_beam_wider_than_the_usual_rows(tmp_path):
     check_file(loaded, graph, runner(loaded, graph), "float32")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_missing_library_is_one_line(tmp_path, monkeypatch, form):
-    monkeypatch.setitem(sys.modules, LIBRARIES[form][-1], None)
-    with pytest.raises(InputError, match=rf"pip install -e '\.\[{form}\]'") as error:
-        FORMATS[form].export(None, tmp_path, "float32")
-    assert "\n" not in str(error.value)
-
-
-def test_weights_beyond_a_file(tmp_path, monkeypatch):
-    loaded = load(tmp_path / "model", "bert", "spans", num_hidden_layers=1)
-    monkeypatch.setattr("model_formats.runtimes.ids_graph.LARGEST_FILE", 1000)
-    with pytest.raises(InputError, match="a file of 1,000 bytes .*Received: .* bytes in"):
-        check_size(loaded)
-
-
 def need(form):
-    for library in LIBRARIES[form]:
+    for library in export_model.FORMATS[form].libraries:
         pytest.importorskip(library, reason=f"needs the extra {form!r}")
 
 
@@ -228,10 +212,8 @@ def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
 def test_the_exact_gelu_has_an_operator_in_onnx(tmp_path):
     """transformers' default, so nearly every foreign BERT has it."""
     need("onnx")
-    import tf2onnx
-
     loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1, hidden_act="gelu_erf")
-    proto = onnx_model.convert(tf2onnx, loaded, describe(loaded, make_graph(loaded, "int64"), ""))
+    proto = onnx_model.convert(loaded, describe(loaded, make_graph(loaded, "int64"), ""))
     assert "Erf" in {node.op_type for node in proto.graph.node}
 
 
@@ -248,42 +230,6 @@ def test_every_activation_in_every_precision(tmp_path, form, activation):
         differences = largest_differences(run(inputs), outputs_of(loaded, inputs))
         assert max(differences.values()) < bound
     FORMATS[form].export(loaded, tmp_path, "int8")
-
-
-@pytest.mark.parametrize("raised", [ValueError("\nNo Op registered\nfor Erfc"), RuntimeError("")])
-def test_what_a_converter_refuses_is_one_line(tmp_path, monkeypatch, raised):
-    def refuse(*arguments):
-        raise raised
-
-    loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1)
-    for form, name in (("litert", "LiteRT"), ("onnx", "tf2onnx")):
-        need(form)
-        monkeypatch.setattr(FORMATS[form], "convert", refuse)
-        match = f"{name} must be able to convert .* Received: "
-        with pytest.raises(InputError, match=match) as error:
-            FORMATS[form].export(loaded, tmp_path, "float32")
-        assert "\n" not in str(error.value)
-
-
-def test_what_a_runtime_refuses_is_one_line(tmp_path, monkeypatch):
-    """A file that was converted, and that the runtime cannot open."""
-    loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1)
-
-    def refuse(path):
-        raise RuntimeError("\nno kernel\nfor Erfc")
-
-    for form in FORMATS:
-        need(form)
-        converted = b""
-        if form == "onnx":
-            from onnx import helper
-
-            converted = helper.make_model(helper.make_graph([], "empty", [], []))
-        monkeypatch.setattr(FORMATS[form], "convert", lambda *_, made=converted: made)
-        monkeypatch.setattr(FORMATS[form], "open_file", refuse)
-        with pytest.raises(InputError, match="Received: .*no kernel") as error:
-            FORMATS[form].export(loaded, tmp_path, "float32")
-        assert "\n" not in str(error.value)
 
 
 def test_masked_values_hide_no_difference():
