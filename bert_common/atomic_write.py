@@ -1,4 +1,4 @@
-"""Writes files atomically: each appears under its name only once it is complete."""
+"""Writes files atomically: each appears under its name only once it is complete on the disk."""
 
 import contextlib
 import json
@@ -26,6 +26,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with open(partial, "wb") as file:
             yield file
+            # Otherwise a power failure may leave the name without the contents.
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
         # The error of a full disk names no file, other errors name the hidden file.

@@ -17,6 +17,7 @@ from bert_common.process_pool import Run, start_workers
 from bert_common.progress import format_bytes
 from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
+from create_pretraining_data.engine.chunk_file import chunk_files
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.plain_text import recognise_all
 from create_pretraining_data.engine.repeat_report import (
@@ -225,8 +226,8 @@ def run_passes(
         flush=True,
     )
     check_free_space(plan, estimate, workers)
-    chunk_files = list(map(plan.chunk_path, numbers))
-    remove_partial_files(chunk_files)
+    files_of_chunks = [file for n in numbers for file in chunk_files(plan.chunk_path(n))]
+    remove_partial_files(files_of_chunks)
 
     def warn_early(statistics):
         # Called before the long work; whether the text is a single document is not known yet.
@@ -242,7 +243,7 @@ def run_passes(
         warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
 
     with contextlib.ExitStack() as stack:
-        stack.callback(remove_partial_files, chunk_files)  # of workers killed after an error
+        stack.callback(remove_partial_files, files_of_chunks)  # of workers killed after an error
         with engine as run:
             repeats = count_repeats(plan, run, numbers)
             for problem in find_repeat_problems(repeats, plan):

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bert_common.atomic_write import remove_partial_files, write_json
@@ -94,26 +95,19 @@ def make_manifest(
 def unpack_once(source: Source, plain: str) -> InputFile:
     """Writes a source's plain text, unless an earlier run did, and returns its `InputFile`.
 
-    A JSON file beside the plain text has its size and how many rows of the source were left out.
+    A JSON file beside the plain text, written last, says how many rows of the source were left out.
     """
     marker = f"{plain}.json"
     # Tasks that start together wait for the first. Partial files of killed ones take up space.
     with locked(os.path.dirname(plain), "unpack", wait=True):
-        try:
-            with open(marker, encoding="utf-8") as file:
-                done = parse_json(file.read())
-            is_done = done["size"] == os.path.getsize(plain)
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            is_done = False
-        if not is_done:
+        if not os.path.exists(marker):
             remove_partial_files([plain])
-            left_out = write_plain(source, plain)
-            done = {"size": os.path.getsize(plain), "left_out": left_out}
-            write_json(marker, done)
-    if done.get("left_out"):
-        print(f"{source.path}: rows without a text, left out: {done['left_out']:,}")
-    size, line_format = done["size"], source.line_format
-    return InputFile(source.path, os.path.abspath(plain), size, line_format, source.plain_key)
+            write_json(marker, {"left_out": write_plain(source, plain)})
+    left_out = parse_json(Path(marker).read_bytes())["left_out"]
+    if left_out:
+        print(f"{source.path}: rows without a text, left out: {left_out:,}")
+    place, size = os.path.abspath(plain), os.path.getsize(plain)
+    return InputFile(source.path, place, size, source.line_format, source.plain_key)
 
 
 # How to separate documents so that they are not cut.

@@ -1,19 +1,18 @@
 """Declares the file of hashes of a chunk, which serve to find repeated text.
 
 A line is hashed to 64 bits in Unicode's composed form (NFC), with single spaces and without
-invisible characters; the hash of a document is computed from the hashes of its lines. The file has
-each hash once, in ascending order, with its count in the chunk. A range of hashes is therefore one
-read, and a line that repeats in every document takes little space.
+invisible characters; the hash of a document is computed from the hashes of its lines. The file is
+u8 numbers: how many hashes there are of each kind, then for each kind the hashes, in ascending
+order, and their counts in the chunk. A range of hashes is therefore one read, and a line that
+repeats in every document takes little space.
 """
 
 import hashlib
 import os
-import struct
 import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
@@ -27,12 +26,8 @@ SHORTEST_LINE = 10
 # The kinds of text that are counted, in the order of the file.
 DOCUMENTS, LINES, SHORT_LINES = KINDS = ("documents", "lines", "short_lines")
 
-# The hashes and counts are followed by the number of hashes of each kind and the file type, then by
-# the checksum of the whole file.
-_FOOTER = struct.Struct("<3Q8s")
-_CHECKSUM = struct.Struct("<I")
-_MAGIC = b"hashes02"
-_HASH, _COUNT = np.dtype("<u8"), np.dtype("<u4")
+# The type of all numbers in the file.
+_NUMBER = np.dtype("<u8")
 
 
 class HashedDocument(NamedTuple):
@@ -81,24 +76,12 @@ def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -
         for line, kind in zip(one.lines, one.kinds, strict=True):
             if kind:
                 values[kind].append(line)
-    counted = [np.unique(np.array(v, _HASH), return_counts=True) for v in values.values()]
-    content = b"".join(
-        hashes.tobytes() + counts.astype(_COUNT).tobytes() for hashes, counts in counted
-    )
-    content += _FOOTER.pack(*(len(hashes) for hashes, _ in counted), _MAGIC)
+    counted = [np.unique(np.array(v, _NUMBER), return_counts=True) for v in values.values()]
+    sizes = np.array([len(hashes) for hashes, _ in counted], _NUMBER)
     with atomic_write(hashes_path(plan, number)) as file:
-        file.write(content + _CHECKSUM.pack(google_crc32c.value(content)))
-
-
-def is_complete(path: str) -> bool:
-    """Returns True if a hash file exists and is undamaged."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except FileNotFoundError:
-        return False
-    content, checksum = content[: -_CHECKSUM.size], content[-_CHECKSUM.size :]
-    return content.endswith(_MAGIC) and checksum == _CHECKSUM.pack(google_crc32c.value(content))
+        file.write(sizes.tobytes())
+        for hashes, counts in counted:
+            file.write(hashes.tobytes() + counts.astype(_NUMBER).tobytes())
 
 
 def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -109,16 +92,10 @@ def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.nda
     """
     low, high = (-(-k * 2**64 // parts) for k in (part, part + 1))  # rounded up
     found = []
-    content = np.memmap(path, np.uint8, "r")
-    end = len(content) - _FOOTER.size - _CHECKSUM.size
-    *sizes, _ = _FOOTER.unpack(content[end : -_CHECKSUM.size].tobytes())
-    start = 0
-    for size in sizes:
-        middle = start + _HASH.itemsize * size
-        stop = middle + _COUNT.itemsize * size
-        hashes, counts = content[start:middle].view(_HASH), content[middle:stop].view(_COUNT)
+    sizes, numbers = np.split(np.memmap(path, _NUMBER, "r"), [len(KINDS)])
+    for size in sizes.tolist():
+        hashes, counts, numbers = np.split(numbers, [size, 2 * size])
         first = np.searchsorted(hashes, np.uint64(low))
         last = np.searchsorted(hashes, np.uint64(high)) if high < 2**64 else size
         found.append((np.array(hashes[first:last]), np.array(counts[first:last])))
-        start = stop
     return found

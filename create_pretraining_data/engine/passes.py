@@ -15,6 +15,7 @@ from bert_common.progress import progress
 from create_pretraining_data.engine.chunk_file import (
     ChunkSummary,
     read_chunk_summary,
+    summary_path,
     write_chunk_file,
 )
 from create_pretraining_data.engine.repeats import read_kept_text
@@ -32,28 +33,19 @@ from tokenization.base import TokenizerInterface
 
 
 def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> ChunkSummary:
-    """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
+    """Creates the files of one chunk and returns its `ChunkSummary`; a task of pass 1."""
     documents, dropped = read_kept_text(plan, number)
     documents = list(filter(None, documents))
     if plan.split_sentences:
         documents = split_documents(documents)
     seed = derive_seed("chunk", plan.seed, number)
     read_others = functools.partial(read_other_documents, plan, number)
-    passes = make_records(documents, tokenizer, plan.settings, seed, read_others)
-    passes = _count_dropped(passes, dropped)
+    statistics = CorpusStatistics(repeated_lines=dropped.lines)
+    statistics.left_out.update({REPEATED: dropped.documents, NO_TEXT: dropped.without_text})
+    passes = make_records(documents, tokenizer, plan.settings, seed, statistics, read_others)
     first = derive_seed("first bucket", plan.seed, number)
-    shards = len(plan.output_files)
-    return write_chunk_file(plan.chunk_path(number), passes, shards, plan.buckets_per_shard, first)
-
-
-def _count_dropped(passes, dropped):
-    """Adds the counts of dropped text to the `CorpusStatistics` of `make_records`."""
-    statistics = yield from passes
-    statistics.repeated_lines = dropped.lines
-    for reason, count in ((REPEATED, dropped.documents), (NO_TEXT, dropped.without_text)):
-        if count:
-            statistics.left_out[reason] = count
-    return statistics
+    path, shards = plan.chunk_path(number), len(plan.output_files)
+    return write_chunk_file(path, passes, statistics, shards, plan.buckets_per_shard, first)
 
 
 def make_chunk_files(
@@ -68,11 +60,7 @@ def make_chunk_files(
     the first new chunk.
     """
     existing = plan.existing_files()
-    missing = [
-        n
-        for n in numbers
-        if plan.chunk_path(n) not in existing or read_chunk_summary(plan.chunk_path(n)) is None
-    ]
+    missing = [n for n in numbers if summary_path(plan.chunk_path(n)) not in existing]
     sizes = {number: plan.chunk_size(number) for number in numbers}
     total = sum(sizes.values())
     done = total - sum(sizes[n] for n in missing)
@@ -89,12 +77,12 @@ def read_summaries(plan: WorkPlan) -> tuple[CorpusStatistics, list[tuple[int, in
     Returns:
         The `CorpusStatistics` of the whole text, and (records, bytes) for each shard.
     """
+    paths = [plan.chunk_path(number) for number in range(len(plan.chunks))]
+    if not plan.existing_files().issuperset(map(summary_path, paths)):
+        return None
     statistics = CorpusStatistics()
     records = sizes = [0] * len(plan.output_files)
-    for number in range(len(plan.chunks)):
-        summary = read_chunk_summary(plan.chunk_path(number))
-        if summary is None:
-            return None
+    for summary in map(read_chunk_summary, paths):
         statistics += summary.statistics
         records = [a + b for a, b in zip(records, summary.records, strict=True)]
         sizes = [a + b for a, b in zip(sizes, summary.sizes, strict=True)]

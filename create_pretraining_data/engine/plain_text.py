@@ -222,6 +222,4 @@ def write_plain(source: Source, target: str) -> int:
         while block := opened.file.read(_BLOCK):
             plain.write(block)
             bar.update(opened.position() - bar.n)
-        plain.flush()
-        os.fsync(plain.fileno())  # a resumed run relies on the file, even after a power failure
         return opened.left_out()

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from bert_common.atomic_write import atomic_write, write_json
@@ -24,7 +23,6 @@ from create_pretraining_data.engine.line_hashes import (
     LINES,
     hash_document,
     hashes_path,
-    is_complete,
     make_hash_file,
     read_part,
 )
@@ -84,7 +82,7 @@ def _drop_seen(document, seen):
 
 def _read_repeated(plan, number):
     """Reads the hashes that a chunk shares with earlier chunks, as a set for each dropped kind."""
-    parts = parse_json(_summary_path(plan).read_bytes())["parts"]
+    parts = _read_json(_summary_path(plan))["parts"]
     found: dict[str, set[int]] = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
     for part in range(parts):
         content = np.memmap(_part_path(plan, part), "<u8", "r")
@@ -105,26 +103,27 @@ def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str,
         For each of `KINDS`, a dict of "count" (of all), "distinct" and "most_frequent", a list of
         [count, hash, number of the first chunk that has it].
     """
-    existing = _read_summary(plan)
+    existing = _read_counts(plan)
     if existing is not None:
         return existing
     _make_hash_files(plan, run, numbers)
     with locked(plan.folder, "repeats", wait=True):
-        existing = _read_summary(plan)
+        existing = _read_counts(plan)
         if existing is not None:  # a different task did it
             return existing
         _make_hash_files(plan, run, range(len(plan.chunks)))
-        width = 12  # bytes of a hash and its count
+        width = 16  # bytes of a hash and its count
         hashes = sum(
             os.path.getsize(hashes_path(plan, n)) // width for n in range(len(plan.chunks))
         )
         parts = max(1, -(-hashes // HASHES_OF_PART))
-        missing = [part for part in range(parts) if _read_part_summary(plan, part, parts) is None]
+        files = plan.existing_files()
+        missing = [part for part in range(parts) if _part_counts_path(plan, part) not in files]
         with progress("comparing lines", parts, "parts", done=parts - len(missing)) as bar:
             for _ in run(functools.partial(find_repeats, parts=parts), missing):
                 bar.update(1)
-        summaries = [_read_part_summary(plan, part, parts) for part in range(parts)]
-        result = {kind: _add_up([one["kinds"][kind] for one in summaries]) for kind in KINDS}
+        counted = [_read_json(_part_counts_path(plan, part)) for part in range(parts)]
+        result = {kind: _add_up([counts[kind] for counts in counted]) for kind in KINDS}
         write_json(_summary_path(plan), {"parts": parts, "kinds": result})
         for number in range(len(plan.chunks)):
             os.remove(hashes_path(plan, number))
@@ -134,9 +133,7 @@ def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str,
 def _make_hash_files(plan, run, numbers):
     existing = plan.existing_files()
     paths = {number: hashes_path(plan, number) for number in numbers}
-    missing = [
-        number for number, path in paths.items() if path not in existing or not is_complete(path)
-    ]
+    missing = [number for number, path in paths.items() if path not in existing]
     total = sum(map(plan.chunk_size, numbers))
     done = total - sum(map(plan.chunk_size, missing))
     if not missing:
@@ -154,7 +151,7 @@ def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts
     chunks = range(len(plan.chunks))
     of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]
     nothing = np.zeros(0, "<u8")
-    kinds, content = {}, b""
+    counted, content = {}, b""
     for index, kind in enumerate(KINDS):
         hashes = np.concatenate([nothing, *(found[index][0] for found in of_chunks)])
         counts = np.concatenate([nothing, *(found[index][1] for found in of_chunks)])
@@ -166,7 +163,7 @@ def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts
         totals = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
         most = np.argsort(totals, kind="stable")[::-1][:_MOST_FREQUENT]
         places = order[firsts[most]]
-        kinds[kind] = {
+        counted[kind] = {
             "count": int(counts.sum()),
             "distinct": len(firsts),
             "most_frequent": [
@@ -180,37 +177,29 @@ def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts
             content += bounds.astype("<u8").tobytes() + hashes[repeats].astype("<u8").tobytes()
     with atomic_write(_part_path(plan, part)) as file:
         file.write(content)
-    summary = {"parts": parts, "checksum": google_crc32c.value(content), "kinds": kinds}
-    write_json(_part_path(plan, part).with_suffix(".json"), summary)
+    write_json(_part_counts_path(plan, part), counted)  # last: it marks the part as finished
 
 
 def _part_path(plan, part):
-    return Path(plan.folder, f"repeats-{part:06d}")
+    return os.path.join(plan.folder, f"repeats-{part:06d}")
+
+
+def _part_counts_path(plan, part):
+    return f"{_part_path(plan, part)}.json"
 
 
 def _summary_path(plan):
-    return Path(plan.folder, "repeats.json")
+    return os.path.join(plan.folder, "repeats.json")
 
 
-def _read_part_summary(plan, part, parts):
-    """Reads the JSON of `find_repeats`; returns None if its files are missing or damaged."""
-    try:
-        summary = parse_json(_part_path(plan, part).with_suffix(".json").read_bytes())
-        is_whole = google_crc32c.value(_part_path(plan, part).read_bytes()) == summary["checksum"]
-        return summary if is_whole and summary["parts"] == parts else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
+def _read_counts(plan):
+    """Reads the counts of an earlier start; None if it did not finish them."""
+    is_there = _summary_path(plan) in plan.existing_files()
+    return _read_json(_summary_path(plan))["kinds"] if is_there else None
 
 
-def _read_summary(plan):
-    """Reads the counts of an earlier start; None if they or the lists of repeats are incomplete."""
-    try:
-        summary = parse_json(_summary_path(plan).read_bytes())
-        parts, kinds = summary["parts"], summary["kinds"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    is_whole = all(_read_part_summary(plan, part, parts) is not None for part in range(parts))
-    return kinds if is_whole else None
+def _read_json(path):
+    return parse_json(Path(path).read_bytes())
 
 
 def _add_up(counted):

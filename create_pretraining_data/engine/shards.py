@@ -11,7 +11,7 @@ import tempfile
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from create_pretraining_data.engine.chunk_file import read_bucket
+from create_pretraining_data.engine.chunk_file import read_bucket, summary_path
 from create_pretraining_data.engine.work_plan import BUCKET_BYTES, WorkPlan, derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
 from tokenization.base import TokenizerInterface
@@ -37,8 +37,6 @@ def make_shard_file(plan: WorkPlan, tokenizer: TokenizerInterface, shard: int) -
                 records = _write_buckets(file, plan, shard)
         else:
             records = _write_buckets(raw, plan, shard)
-        raw.flush()
-        os.fsync(raw.fileno())  # because the chunk files will be removed
         size = raw.tell()
     write_json(plan.shard_marker_path(shard), {"records": records, "size": size})
 
@@ -69,12 +67,13 @@ def _read_whole_bucket(plan, bucket, space):
     space.truncate()
     for chunk in range(len(plan.chunks)):
         path = plan.chunk_path(chunk)
-        for part in read_bucket(path, bucket):
+        for part in read_bucket(path, bucket, plan.settings.dupe_factor):
             try:
                 frames = split_frames(part)
             except ValueError as error:
                 raise InputError(
-                    f"{path} must be unchanged. Received: {error}; delete it and start again"
+                    f"{path} must be unchanged. Received: {error}; delete {summary_path(path)} "
+                    "and start again"
                 ) from None
             before = space.tell() + len(content)
             ends.extend(before + end for _, end in frames)
@@ -103,11 +102,11 @@ def find_unfinished_shards(plan: WorkPlan) -> list[int]:
 
 
 def read_finished_shard(plan: WorkPlan, shard: int) -> dict[str, int] | None:
-    """Reads the record count and size of a shard; None if it is missing or incomplete."""
+    """Reads the record count and size of a shard; None if it is missing or was replaced."""
     try:
         with open(plan.shard_marker_path(shard), encoding="utf-8") as file:
             marker = parse_json(file.read())
-        complete = os.path.getsize(plan.output_files[shard]) == marker["size"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # missing or damaged
+        is_whole = os.path.getsize(plan.output_files[shard]) == marker["size"]
+    except FileNotFoundError:
         return None
-    return marker if complete else None
+    return marker if is_whole else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
-from create_pretraining_data.engine.chunk_file import index_size
+from create_pretraining_data.engine.chunk_file import chunk_files, index_size
 from create_pretraining_data.engine.shards import (
     COMPRESSION_LEVEL,
     IN_MEMORY,
@@ -17,7 +17,7 @@ from create_pretraining_data.engine.shards import (
 from create_pretraining_data.engine.splitting import read_chunk_text, take_text
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.long_lines import split_at_punctuation
-from create_pretraining_data.instances.make_instances import make_records
+from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.records.tfrecord import FRAME
 from tokenization.base import TokenizerInterface
 
@@ -56,7 +56,8 @@ def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> Size
         sample = [[s for line in d for s in split_at_punctuation(line)] for d in sample]
     passes = min(plan.settings.dupe_factor, _PASSES)
     settings = dataclasses.replace(plan.settings, dupe_factor=passes)
-    made = make_records(sample, tokenizer, settings, derive_seed("sample", plan.seed))
+    seed = derive_seed("sample", plan.seed)
+    made = make_records(sample, tokenizer, settings, seed, CorpusStatistics())
     records = [record for of_pass in made for record in of_pass]
     total_bytes = sum(map(plan.chunk_size, range(count)))
     factor = plan.settings.dupe_factor / passes * total_bytes / sampled_bytes
@@ -76,12 +77,12 @@ def check_free_space(plan: WorkPlan, estimate: SizeEstimate, shards_at_once: int
     """Raises `InputError` if a disk that the plan writes to has too little free space.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
-    The indices of the chunk files are little beside the records, except of hundreds of gigabytes.
+    The indices of the chunks are little beside the records, except of hundreds of gigabytes.
     Files of an earlier start are taken into account. `shards_at_once` are written at the same time.
     """
-    chunk_paths = map(plan.chunk_path, range(len(plan.chunks)))
     existing = plan.existing_files()
-    done = sum(os.path.getsize(path) for path in chunk_paths if path in existing)
+    paths = {path for k in range(len(plan.chunks)) for path in chunk_files(plan.chunk_path(k))}
+    done = sum(map(os.path.getsize, paths & existing))
     needed: dict[int, float] = {}
     folders: dict[int, str] = {}
 

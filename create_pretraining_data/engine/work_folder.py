@@ -44,19 +44,17 @@ def begin_or_resume(folder: str, manifest: Mapping[str, Any], may_clear: bool) -
 
 
 def read_manifest(folder: str) -> dict[str, Any] | None:
-    """Reads the manifest of an unfinished run; None if there is none, {} if it is damaged."""
+    """Reads the manifest of an unfinished run; None if there is none."""
     try:
         with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
             return parse_json(file.read())
     except FileNotFoundError:
         return None
-    except ValueError:  # after a power failure
-        return {}
 
 
 def has_chunks(folder: str) -> bool:
     """Returns True if any chunk is finished."""
-    return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
+    return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*.json")))
 
 
 def describe_inputs(paths: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import random
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from tokenization.base import TokenizerInterface
 
 # Increase this whenever the same settings give different records, so that runs from before the
 # change are not resumed.
-VERSION = 4
+VERSION = 5
 
 # The number of sequences processed at a time, whose arrays fit in the processor's cache.
 BATCH = 512
@@ -95,27 +95,26 @@ def make_records(
     tokenizer: TokenizerInterface,
     settings: InstanceSettings,
     seed: int,
+    statistics: CorpusStatistics,
     read_others: Callable[[], Iterable[Iterable[str]]] = list,
-) -> Generator[list[bytes], None, CorpusStatistics]:
+) -> Iterator[list[bytes]]:
     """Creates the records of one chunk, pass by pass.
 
     Args:
         documents: non-empty lists of sentences, as text.
         seed: a non-negative integer; with the other arguments it determines every byte.
+        statistics: is filled with the counts of the chunk, complete after the last pass.
         read_others: returns other documents; called only if random next sentences are needed and
             the chunk has a single document.
 
     Yields:
         A shuffled list of serialized `tf.train.Example` for each of the `dupe_factor` passes.
-
-    Returns:
-        The `CorpusStatistics` of the chunk, after the last pass.
     """
     rules = settings.pair_rules
     # Without pairs, rows are filled to the last word, so no line needs splitting.
     longest = rules.room if rules.long_lines == "split" and rules.objective != "none" else None
     text = tokenize_documents(documents, tokenizer, longest)
-    statistics = _count_text(text, tokenizer.unk_id, rules.room)
+    _count_text(text, tokenizer.unk_id, rules.room, statistics)
     statistics.left_out[NO_PIECE] = len(documents) - text.num_documents
     if rules.objective != "none":
         statistics.left_out[ONE_WORD] = sum(
@@ -158,7 +157,6 @@ def make_records(
         statistics.from_same_document += ones if is_random and text.num_documents == 1 else 0
         yield records
     statistics.pieces_in_no_row = coverage.count_missing()
-    return statistics
 
 
 def _batches(pairs, settings, row_order):
@@ -187,16 +185,14 @@ def _batches(pairs, settings, row_order):
         first = last
 
 
-def _count_text(text, unk_id, room):
-    return CorpusStatistics(
-        documents=text.num_documents,
-        single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
-        sentences=len(text.sentences) - 1,
-        words=int(text.word_starts.sum()),
-        pieces=len(text.ids),
-        unknown_pieces=int((text.ids == unk_id).sum()),  # 0 if unk_id is None
-        long_lines=text.split_lines + int((np.diff(text.sentences) > room).sum()),
-    )
+def _count_text(text, unk_id, room, statistics):
+    statistics.documents = text.num_documents
+    statistics.single_sentence_documents = int((np.diff(text.documents) == 1).sum())
+    statistics.sentences = len(text.sentences) - 1
+    statistics.words = int(text.word_starts.sum())
+    statistics.pieces = len(text.ids)
+    statistics.unknown_pieces = int((text.ids == unk_id).sum())  # 0 if unk_id is None
+    statistics.long_lines = text.split_lines + int((np.diff(text.sentences) > room).sum())
 
 
 def _count_records(sequences, layout, statistics):

@@ -18,6 +18,21 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert path.read_text() == "new" and os.listdir(tmp_path) == ["file"]
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """After a power failure, a name without contents would pass for finished work."""
+    path, synced = tmp_path / "file", []
+    fsync = os.fsync
+
+    def note(descriptor):
+        fsync(descriptor)
+        synced.append((os.fstat(descriptor).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert synced == [(3, False)] and path.read_bytes() == b"new"
+
+
 def full_disk():
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -83,12 +83,12 @@ def test_the_memory_for_a_large_bucket_is_bounded(tmp_path, monkeypatch):
     def made():
         for _ in range(20):
             yield [b"r" * size] * (count // 20)
-        return CorpusStatistics()
 
-    write_chunk_file(path, made(), shards=1, buckets_per_shard=1, seed=5)
+    write_chunk_file(path, made(), CorpusStatistics(), shards=1, buckets_per_shard=1, seed=5)
     plan = types.SimpleNamespace(
         chunks=[0], chunk_path=lambda _: path, folder=str(tmp_path), seed=1, compression="none",
         output_files=[str(tmp_path / "out")], buckets_per_shard=1,
+        settings=types.SimpleNamespace(dupe_factor=20),
         shard_marker_path=lambda _: str(tmp_path / "marker"),
     )  # fmt: skip
     monkeypatch.setattr(shards, "IN_MEMORY", 4_000_000)

@@ -48,6 +48,8 @@ sys.exit(main(sys.argv))
 KILLS = {
     "in the first chunk": 'die_at(chunk_file, "frame", 40)',
     "in pass 1": 'die_at(chunk_file, "frame", 700)',
+    "before a chunk's index": 'die_at(chunk_file, "index_path", 5)',
+    "before a chunk's JSON": 'die_at(chunk_file, "write_json", 5)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
     "in pass 2": 'die_at(shards, "split_frames", 200)',
     "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',
@@ -150,8 +152,8 @@ def start(corpus, output, *flags, preparation="", **options):
 
 
 def chunks_in(output):
-    """The files of chunks that a run under way has made."""
-    return list((output / ".ko.tfrecord.work").glob("chunk-??????"))
+    """The JSON files of the chunks that a run under way has made."""
+    return list((output / ".ko.tfrecord.work").glob("chunk-*.json"))
 
 
 def run_and_die(corpus, output, *flags, preparation):

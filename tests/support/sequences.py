@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from create_pretraining_data.instances.make_instances import make_records
+from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.pairs import make_pairs
 from create_pretraining_data.instances.sequences import Sequences, assemble
 from create_pretraining_data.instances.text import TokenizedText
@@ -102,12 +102,9 @@ class Syllables:
 
 def all_records(documents, tokenizer, settings):
     """The records of all passes, serialized, with the `CorpusStatistics`."""
-    passes, found = make_records(documents, tokenizer, settings, seed=7), []
-    while True:
-        try:
-            found += next(passes)
-        except StopIteration as end:
-            return found, end.value
+    statistics = CorpusStatistics()
+    passes = make_records(documents, tokenizer, settings, 7, statistics)
+    return [record for of_pass in passes for record in of_pass], statistics
 
 
 def parsed(records, record_format):
