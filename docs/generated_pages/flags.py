@@ -24,6 +24,7 @@ from run_scripts.race import RaceFlags
 from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.average_models import AverageFlags
+from run_scripts.tools.check_devices.__main__ import CheckDevicesFlags
 from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 from run_scripts.tools.retrieval import RetrievalFlags
@@ -48,6 +49,7 @@ PROGRAMS = {
     "run_scripts.tools.average_models": AverageFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
+    "run_scripts.tools.check_devices": CheckDevicesFlags,
 }
 
 # A class whose flags several programs share -> (heading, what the flags are for).
@@ -76,8 +78,7 @@ HEAD = """# Flags
 
 This page lists every flag of every program. Flags that several programs share are listed once,
 [at the end](#shared-flags); `--help` shows all flags of one program. Start a program whose name
-does not end in `.py` with `python -m NAME`. `run_scripts.tools.check_devices` has one flag,
-`--report=FILE`.
+does not end in `.py` with `python -m NAME`.
 
 `--name` or `--name=true` turns a switch on, `--noname` or `--name=false` turns it off. A switch is
 off unless its default or its description says otherwise. If no values are listed, a flag takes

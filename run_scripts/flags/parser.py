@@ -189,7 +189,7 @@ def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool =
 
     `full` includes the flags for TPUs.
     """
-    folder, program = os.path.split(program)
+    folder, program = os.path.split(program.removesuffix("/__main__.py"))  # of a package
     started = f"python {program}" if program.endswith(".py") else program
     parts = folder.split(os.sep)
     if _PACKAGE in parts:  # python -m

@@ -5,8 +5,11 @@ import json
 import pytest
 
 
-def pretended_runs(program, default_answer):
-    """A fixture that runs a program on a pretended machine: (status, printed, report)."""
+def pretended_runs(program, default_answer, main):
+    """A fixture that runs a program on a pretended machine: (status, printed, report).
+
+    `main` is called with the flags, a list.
+    """
 
     @pytest.fixture
     def run(monkeypatch, capsys, tmp_path):
@@ -18,7 +21,7 @@ def pretended_runs(program, default_answer):
                 lambda groups, title: [(t, answer(t)) for group, _ in groups for t in group],
             )
             report = tmp_path / "report.json"
-            status = program.main([*arguments, f"--report={report}"])
+            status = main([*arguments, f"--report={report}"])
             printed = capsys.readouterr()
             return status, printed.out + printed.err, json.loads(report.read_text("utf-8"))
 
@@ -36,9 +39,9 @@ CPU_MACHINE = {
     "threads": 2,
     "bfloat16_instructions": [],
     "gpus": [],
-    "nvidia_smi": {"gpus": None, "links": None, "cuda_of_driver": None, "topology": None,
+    "nvidia_smi": {"gpus": None, "topology": None,
                    "reason": "nvidia-smi is not installed, or not in PATH"},
-    "libraries": {"libcuda.so.1": {"loaded": False, "version": None}},
+    "libraries": {"libcuda.so.1": False},
 }  # fmt: skip
 GPU_MACHINE = {
     **CPU_MACHINE,
@@ -46,7 +49,7 @@ GPU_MACHINE = {
     "gpus": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}] * 4,
     "nvidia_smi": {
         "gpus": [{"driver": "535.129.03", "memory_mib": "81920"}] * 4,
-        "links": {"GPU0-GPU1": "NV12"}, "cuda_of_driver": "12.2", "topology": "", "reason": None,
+        "topology": "", "reason": None,
     },
-    "libraries": {"libnccl.so.2": {"loaded": False, "version": None}},
+    "libraries": {"libnccl.so.2": False},
 }  # fmt: skip

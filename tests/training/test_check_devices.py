@@ -147,8 +147,8 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
     listed += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
     monkeypatch.setattr(tasks, "check_tasks", lambda gpus: listed)
     monkeypatch.setattr(tasks, "option_tasks", lambda gpus: [])
-    assert program.main([]) == 1
-    out = capsys.readouterr().out
+    assert program.main(["check_devices"]) == 1
+    out, err = capsys.readouterr()
     rows = [line.split(maxsplit=2) for line in out.splitlines() if " off " in line]
     told = {name: next(row[2] for row in rows if row[2].startswith(name)) for name in NAMES}
     results = {name: re.split(r" {2,}", line)[-1] for name, line in told.items()}
@@ -163,7 +163,7 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
         "float16": "ok",
     }
     assert re.fullmatch("failed: the process ended with SIGABRT: F0000 .* no ptxas", crash)
-    assert out.endswith("\n5 of 8 checks failed.\n")
+    assert err.endswith("error: all checks must pass. Received: 5 of 8 failed\n")
 
 
 @pytest.mark.usefixtures("pretended")

@@ -13,13 +13,13 @@ results to one JSON file, with null and the reason for anything that could not b
 
 import sys
 
-from benchmarks.common import flag, one_of, parser_of
+from benchmarks.common import flag, launch, one_of
 from benchmarks.speed.devices import tasks
 from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, names_a_file, print_table, section
+from run_scripts.tools.check_devices.report import finish, make_folder, print_table, section
 
 PRODUCT_HEADINGS = ("device", "what", "precision", "speed", "result")
 MODEL_HEADINGS = (
@@ -48,18 +48,17 @@ FLAGS = {
 ON_CPU = "skipped on a CPU: --models=base trains BERT-base there too, for minutes"
 
 
-def main(argv=None):
-    """Runs the program; returns exit status 0 if everything could be measured, otherwise 1."""
-    arguments = parser_of(__doc__, FLAGS).parse_args(argv)
-    if arguments.report and not names_a_file(arguments.report):
-        return 1
+def main(arguments):
+    """Runs the program; raises a MachineError unless everything could be measured."""
+    if arguments.report:
+        make_folder(arguments.report)
     machine = describe_machine()
     print_machine(machine)
     sys.stdout.flush()
     gpus = len(machine["gpus"])
     sizes = arguments.models or (GPU_MODELS if gpus else ())
     sections = run_speeds(gpus, sizes, arguments.xla, machine)
-    return finish(machine, sections, arguments.report, "measurements")
+    finish(machine, sections, arguments.report, "measurements")
 
 
 def run_speeds(gpus, sizes, xla, machine):
@@ -211,4 +210,4 @@ def gpu_memory(machine):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(main, __doc__, FLAGS)

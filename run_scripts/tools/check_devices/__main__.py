@@ -1,62 +1,47 @@
-"""Checks that this machine's devices compute what they should.
-
-    python -m run_scripts.tools.check_devices --report=report.json
+"""The check_devices program, which checks that this machine's devices compute what they should.
 
 It compares one training step of a tiny BERT with the same step on the CPU in float32 without XLA,
 on every device and with every strategy, with and without XLA, in every precision, and with each way
 to train in `steps.OPTIONS`. Replicas must have the same weights afterwards, to the bit.
 
 The checks run in separate processes: if one dies, as XLA does on a GPU that it cannot compile for,
-the rest runs in a new one. --report writes versions, driver, links and answers to one JSON file. It
-holds no names of users, hosts or folders, unless an error's message does. To measure the speed of
-the devices, run `python -m benchmarks.speed.devices` in a checkout of the project.
+the rest runs in a new one. The report holds no names of users, hosts or folders, unless an error's
+message does.
 """
 
-import argparse
+import dataclasses
+import functools
 import sys
-from collections.abc import Sequence
 from typing import Any
 
-from bert_common import VERSION
-from bert_common.startup import interruptible
+from run_scripts.flags import groups
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import FILE, NOTHING
 from run_scripts.tools.check_devices import report, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
 
-SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
+
+@dataclasses.dataclass(frozen=True)
+class CheckDevicesFlags:
+    """Checks that this machine's devices compute what they should."""
+
+    EXAMPLE = "--report=report.json"
+
+    report: str = groups.OUTPUT.optional(
+        "The JSON file to write the results to.", takes=(FILE, NOTHING)
+    )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the console script; returns the exit status: 0 if every check passes, otherwise 1."""
-    with interruptible():
-        return check(parse(argv))
-
-
-def check(arguments: argparse.Namespace) -> int:
-    """Runs all checks; returns the exit status."""
-    if arguments.report and not report.names_a_file(arguments.report):
-        return 1
-    if arguments.models:
-        print(f"note: models are trained by {SPEEDS}", file=sys.stderr)
+def check(values: CheckDevicesFlags) -> None:
+    """Runs all checks; raises a MachineError if one fails."""
+    if values.report:
+        report.make_folder(values.report)
     machine = describe_machine()
     print_machine(machine)
     sys.stdout.flush()
     sections = {"checks": run_checks(len(machine["gpus"]))}
-    return report.finish(machine, sections, arguments.report)
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parses the command line."""
-    installed = not sys.argv[0].endswith(".py")  # a console script
-    parser = argparse.ArgumentParser(
-        prog=None if installed else "python -m run_scripts.tools.check_devices",
-        description="Checks that this machine's devices compute what they should.",
-    )
-    parser.add_argument("--report", help="a JSON file to write all results to")
-    parser.add_argument("--quick", action="store_true", help="has no effect: only checks are run")
-    parser.add_argument("--models", help=f"has no effect: models are trained by {SPEEDS}")
-    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    return parser.parse_args(argv)
+    report.finish(machine, sections, values.report)
 
 
 def run_checks(gpus: int) -> dict[str, Any]:
@@ -71,6 +56,8 @@ def run_checks(gpus: int) -> dict[str, Any]:
     report.print_table(title, report.CHECK_HEADINGS, map(report.check_row, checked))
     return report.section(checked)
 
+
+main = functools.partial(run_program, check, CheckDevicesFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,5 @@
 """Describes the machine that is checked."""
 
-import ctypes
 import os
 import platform
 from collections.abc import Mapping
@@ -9,15 +8,6 @@ from typing import Any
 from bert_common.cpu import this_cpu
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
-
-# Library -> the function that gives its version, and whether it returns the version (cuDNN) or
-# writes it where its argument points.
-VERSION_FUNCTIONS = {
-    "libcuda.so.1": ("cuDriverGetVersion", False),
-    "libcudart.so.12": ("cudaRuntimeGetVersion", False),
-    "libcudnn.so.9": ("cudnnGetVersion", True),
-    "libnccl.so.2": ("ncclGetVersion", False),
-}
 
 
 def describe_machine() -> dict[str, Any]:
@@ -35,7 +25,6 @@ def describe_machine() -> dict[str, Any]:
     build = tf.sysconfig.get_build_info()
     names = ("cuda_version", "cudnn_version", "cuda_compute_capabilities")
     cpu = this_cpu()
-    smi = describe_gpus()
     return {
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -47,8 +36,8 @@ def describe_machine() -> dict[str, Any]:
         "memory_gib": memory_gib(),
         "bfloat16_instructions": list(cpu.bfloat16_flags()),
         "gpus": [describe_gpu(tf, gpu) for gpu in tf.config.list_physical_devices("GPU")],
-        "nvidia_smi": smi,
-        "libraries": describe_libraries(),
+        "nvidia_smi": describe_gpus(),
+        "libraries": loadable_libraries(),
     }
 
 
@@ -62,29 +51,11 @@ def describe_gpu(tf: Any, gpu: Any) -> dict[str, Any]:
     }
 
 
-def describe_libraries() -> dict[str, dict[str, Any]]:
-    """Returns NVIDIA library -> "loaded", whether it can be, and "version", a number or None."""
+def loadable_libraries() -> dict[str, bool]:
+    """Returns NVIDIA library -> whether it can be loaded."""
     from bert_tf.training.gpus import DRIVER, LIBRARIES, load_library
 
-    libraries = {}
-    for name in (DRIVER, *LIBRARIES):
-        library = load_library(name)
-        version = None if library is None else library_version(library, name)
-        libraries[name] = {"loaded": library is not None, "version": version}
-    return libraries
-
-
-def library_version(library: ctypes.CDLL, name: str) -> int | None:
-    """Returns the version that a library gives, such as 12020 for CUDA 12.2, or None."""
-    function, returns_it = VERSION_FUNCTIONS.get(name, (None, False))
-    if function is None or not hasattr(library, function):
-        return None
-    if returns_it:
-        getattr(library, function).restype = ctypes.c_size_t
-        return int(getattr(library, function)())
-    number = ctypes.c_int()
-    status = getattr(library, function)(ctypes.byref(number))
-    return number.value if status == 0 else None
+    return {name: load_library(name) is not None for name in (DRIVER, *LIBRARIES)}
 
 
 def memory_gib() -> float | None:
@@ -118,13 +89,9 @@ def print_machine(machine: Mapping[str, Any]) -> None:
         print("GPU: none that TensorFlow sees")
     smi = machine["nvidia_smi"]
     if smi["gpus"]:
-        links = ", ".join(f"{pair} {link}" for pair, link in (smi["links"] or {}).items())
-        print(
-            f"driver {smi['gpus'][0]['driver']} (CUDA {smi['cuda_of_driver']}); "
-            f"links: {links or 'none'}"
-        )
+        print(f"driver: {smi['gpus'][0]['driver']}")
     if smi["reason"]:
         print(f"nvidia-smi: {smi['reason']}")
-    missing = [name for name, found in machine["libraries"].items() if not found["loaded"]]
+    missing = [name for name, is_loaded in machine["libraries"].items() if not is_loaded]
     if missing and (machine["gpus"] or smi["gpus"]):
         print(f"cannot be loaded: {', '.join(missing)}")

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Sequence
 from typing import Any
 
 COMMAND = "nvidia-smi"
@@ -10,8 +9,7 @@ COMMAND = "nvidia-smi"
 # nvidia-smi answers within a second, or perhaps never on a machine with a broken driver.
 SECONDS = 30
 
-# Fields of --query-gpu -> names in the report. Drivers before 470 do not know the last two fields
-# and reject the whole query because of them.
+# Fields of --query-gpu -> names in the report.
 FIELDS = {
     "index": "index",
     "name": "name",
@@ -25,7 +23,6 @@ FIELDS = {
     "mig.mode.current": "mig",
     "compute_cap": "compute_capability",
 }
-OLD_FIELDS = tuple(FIELDS)[:9]
 
 
 def describe_gpus() -> dict[str, Any]:
@@ -33,29 +30,14 @@ def describe_gpus() -> dict[str, Any]:
 
     Returns:
         A dict: "gpus", a list of dicts with the values of `FIELDS` as strings, None for what a GPU
-        does not report; "cuda_of_driver", the newest CUDA that the driver supports; "links", a dict
-        such as "GPU0-GPU1" -> "NV12"; "topology", the table they are from. Each is None if
-        nvidia-smi gives no answer; "reason" then says why and is None otherwise.
+        does not report; "topology", the table of the links between GPUs. Each is None if nvidia-smi
+        gives no answer; "reason" then says why and is None otherwise.
     """
     listed, reason = ask(f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
-    fields = tuple(FIELDS)
-    if listed is None and "not a valid field" in (reason or ""):
-        fields = OLD_FIELDS
-        listed, reason = ask(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
     if listed is None:
-        return {
-            "gpus": None, "cuda_of_driver": None, "links": None, "topology": None, "reason": reason,
-        }  # fmt: skip
-    summary, _ = ask()
-    version = re.search(r"CUDA Version:\s*([\d.]+)", summary or "")
-    topology, no_topology = ask("topo", "-m")
-    return {
-        "gpus": parse_gpus(listed, fields),
-        "cuda_of_driver": version[1] if version else None,
-        "links": None if topology is None else parse_links(topology),
-        "topology": topology,
-        "reason": no_topology,
-    }
+        return {"gpus": None, "topology": None, "reason": reason}
+    topology, reason = ask("topo", "-m")
+    return {"gpus": parse_gpus(listed), "topology": topology, "reason": reason}
 
 
 def ask(*arguments: str) -> tuple[str | None, str | None]:
@@ -78,31 +60,13 @@ def ask(*arguments: str) -> tuple[str | None, str | None]:
     return re.sub(r"\x1b\[[\d;]*m", "", answer.stdout), None
 
 
-def parse_gpus(text: str, fields: Sequence[str]) -> list[dict[str, str | None]]:
+def parse_gpus(text: str) -> list[dict[str, str | None]]:
     """Parses the output of --query-gpu without header and units: a dict for each GPU."""
     gpus = []
     for line in text.splitlines():
         values = [value.strip() for value in line.split(",")]
-        if len(values) != len(fields):
+        if len(values) != len(FIELDS):
             continue
         known = [None if re.fullmatch(r"\[.*\]|N/A", value) else value for value in values]
-        gpus.append(dict(zip([FIELDS[field] for field in fields], known, strict=True)))
+        gpus.append(dict(zip(FIELDS.values(), known, strict=True)))
     return gpus
-
-
-def parse_links(text: str) -> dict[str, str]:
-    """Parses the links between GPUs in the table of `topo -m`, such as {"GPU0-GPU1": "NV12"}.
-
-    NV12 means twelve NVLinks; PIX, PXB, PHB, NODE and SYS are ever longer paths over PCIe.
-    """
-    lines = [re.split(r"\s*\t\s*", line.strip()) for line in text.splitlines() if line.strip()]
-    header = next((cells for cells in lines if cells[0] == "GPU0" and "X" not in cells), [])
-    links = {}
-    for cells in lines:
-        if not re.fullmatch(r"GPU\d+", cells[0]) or "X" not in cells:
-            continue
-        for other, link in zip(header, cells[1:], strict=False):
-            # The table is symmetrical; devices other than GPUs do not compute.
-            if re.fullmatch(r"GPU\d+", other) and int(other[3:]) > int(cells[0][3:]):
-                links[f"{cells[0]}-{other}"] = link
-    return links

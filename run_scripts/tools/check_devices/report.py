@@ -2,27 +2,19 @@
 
 import datetime
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_common.atomic_write import write_json
+from bert_common.errors import MachineError
+from bert_common.folders import make_writable
 
 CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "option", "difference", "result")
 
 
-def names_a_file(path: str) -> bool:
-    """Returns True if the path can hold a report; else prints why, before minutes are spent."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        received = f"{path}, a folder"
-    elif not os.path.isdir(folder):
-        received = f"no folder {folder}"
-    else:
-        return True
-    message = f"--report must name a file in a folder. Received: {received}"
-    print(f"error: {message}", file=sys.stderr)
-    return False
+def make_folder(path: str) -> None:
+    """Creates the folder of a report, or raises an InputError before minutes are spent."""
+    make_writable(os.path.dirname(path) or ".", "--report must be in a folder that can be written")
 
 
 def section(results: Sequence[Any], reason: str | None = None) -> dict[str, Any]:
@@ -35,23 +27,19 @@ def finish(
     sections: Mapping[str, Mapping[str, Any]],
     path: str | None,
     what: str = "checks",
-) -> int:
-    """Writes the report if `path` is given, and prints how many results are not "ok".
+) -> None:
+    """Writes the report if `path` is given; raises a MachineError unless all results are "ok".
 
-    `sections` are from `section`; `what` names the results. Returns the exit status.
+    `sections` are from `section`; `what` names the results.
     """
+    if path:
+        write_json(path, make_report(machine, sections))
+        print(f"\nwritten: {path}")
     pairs = [pair for part in sections.values() for pair in part["results"] or ()]
     wrong = sum(answer["result"] != "ok" for _, answer in pairs)
-    if path:
-        try:
-            write_json(path, make_report(machine, sections))
-        except OSError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        print(f"\nwritten: {path}")
-    total = len(pairs)
-    print(f"\n{wrong} of {total} {what} failed." if wrong else f"\nAll {total} {what} passed.")
-    return 1 if wrong else 0
+    if wrong:
+        raise MachineError(f"all {what} must pass. Received: {wrong} of {len(pairs)} failed")
+    print(f"\nAll {len(pairs)} {what} passed.")
 
 
 def make_report(
@@ -59,7 +47,7 @@ def make_report(
 ) -> dict[str, Any]:
     """Returns the content of the JSON file."""
     return {
-        "version": 2,
+        "version": 3,
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine,
         "gpu_reason": None if machine["gpus"] else "TensorFlow sees no GPU",
