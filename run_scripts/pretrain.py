@@ -98,27 +98,25 @@ def load_records(
     job: PretrainingJob, session: "Session"
 ) -> "tuple[TrainingRecords, TrainingRecords]":
     """Checks the records to train on and to evaluate on; returns two `TrainingRecords`."""
-    from bert_tf.input.record_checks import check_records, longest_sequence, token_types
+    from bert_tf.input.record_checks import check_records
     from bert_tf.input.training_records import TrainingRecords
 
     flags, config, files = job.flags, job.config, job.files.paths
 
-    def load(files, lengths):
+    def load(files, lengths, teacher=None):
         shape = lengths["max_seq_length"], lengths["max_predictions_per_seq"]
-        record_format, examples = check_records(files, *shape, config)
+        limited = teacher.limited(config) if teacher else config
+        record_format, examples = check_records(files, *shape, limited)
         if not record_format.packed_sequences:  # packed sequences each start at position 0
             check_length(record_format, config, ", unless rows are packed")
-        return TrainingRecords(files, record_format, examples, config)
+            if teacher:
+                teacher.check_length(record_format.max_seq_length)
+        return TrainingRecords(files, record_format, examples, limited)
 
-    records = held_out = load(files, vars(flags))
+    records = held_out = load(files, vars(flags), job.teacher if flags.do_train else None)
     read_bucket_boundaries(flags.bucket_boundaries, records.record_format)
     if flags.eval_input_file:
         held_out = load(job.eval_files.paths, vars(flags) | job.eval_files.lengths)
-    if job.teacher and flags.do_train:
-        longest = longest_sequence(files, records.record_format)
-        job.teacher.check_length(longest)
-        job.teacher.check_types(token_types(files, records.record_format))
-        records = dataclasses.replace(records, model_config=job.teacher.limited(config))
     agreed = {"records": records.examples, "record files": sizes_of(files)}
     if flags.eval_input_file:
         agreed["files of --eval_input_file"] = sizes_of(job.eval_files.paths)

@@ -101,22 +101,12 @@ def longest_sequence(files: Iterable[str], record_format: RecordFormat) -> int:
     """
     if not record_format.packed_sequences:
         return record_format.max_seq_length
-    return _highest(files, record_format, "position_ids") + 1
-
-
-def token_types(files: Iterable[str], record_format: RecordFormat) -> int:
-    """Returns the number of token types in the first records of the files."""
-    return _highest(files, record_format, "segment_ids") + 1
-
-
-def _highest(files, record_format, name):
-    """Returns a feature's highest value after `add_derived_features`, in the first records."""
-    highest = 0
+    last = 0
     for path in files:
         parsed = _parse(open_records(path).take(CHECKED_RECORDS), record_format)
         for record in parsed.as_numpy_iterator():
-            highest = max(highest, int(record[name].max()))
-    return highest
+            last = max(last, int(record["position_ids"].max()))
+    return last + 1
 
 
 def _parse(records, record_format):

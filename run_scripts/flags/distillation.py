@@ -154,19 +154,10 @@ class GivenTeacher:
                 f"Received: {longest}, {self.folder.path} with {positions}"
             )
 
-    def check_types(self, types: int) -> None:
-        """Raises an `InputError` if records have more token types than the teacher."""
-        known = self.folder.config.type_vocab_size
-        if types > known:
-            raise InputError(
-                f"--teacher_dir must hold a model with the token types of the records: {types}. "
-                f"Received: {self.folder.path} with type_vocab_size {known}"
-            )
-
     def limited(self, config: EncoderConfig) -> EncoderConfig:
         """Returns a student's configuration, limited to the teacher's positions and token types.
 
-        It is for checking all records, as the two checks above may have seen only the first ones.
+        Records are checked against it.
         """
         names = ("max_position_embeddings", "type_vocab_size")
         fewest = {n: min(getattr(config, n), getattr(self.folder.config, n)) for n in names}

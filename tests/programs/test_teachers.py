@@ -170,7 +170,7 @@ def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
     "change, words",
     (
         ({"max_position_embeddings": 8}, "at most max_position_embeddings of the teacher"),
-        ({"type_vocab_size": 1}, "the token types of the records: 2. Received"),
+        ({"type_vocab_size": 1}, "segment_ids must be in 0..0 (type_vocab_size of the model, or"),
     ),
     ids=str,
 )
