@@ -54,7 +54,7 @@ def cosines(
     single = [isinstance(side, str) or sides[i].ndim == 1 for i, side in enumerate(pair)]
     given = tuple(not isinstance(side, str) and _is_array(side) for side in pair)
     one, other = map(unit_vectors, _of_one_size(map(np.atleast_2d, sides), given, sizes))
-    found = _check_finite(one @ other.T)  # [A, N]
+    found = one @ other.T  # [A, N]
     found = found.squeeze(axis=tuple(np.flatnonzero(single)))
     return found if found.ndim else float(found)
 
@@ -116,7 +116,7 @@ def groups(embed: Embed, texts: Searchable, k: int, seed: int) -> np.ndarray:
     if k > len(vectors):
         raise InputError(f"k must be at most the number of texts, {len(vectors)}. Received: {k}")
     means = sklearn.KMeans(k, n_init=STARTS, random_state=int(seed))
-    return means.fit_predict(_check_finite(vectors))  # [N]
+    return means.fit_predict(vectors)  # [N]
 
 
 def check_texts(values: object) -> list[str]:
@@ -156,12 +156,6 @@ def _open_array(path):
         names = ", ".join(array.files)
         raise InputError(f"{path} must be an array of NumPy. Received: an archive of {names}")
     return array
-
-
-def _check_finite(values):
-    if not np.isfinite(values).all():
-        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
-    return values
 
 
 def _of_one_size(sides, given, sizes):

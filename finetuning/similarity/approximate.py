@@ -30,7 +30,7 @@ def imported_faiss() -> Any:
 
 def make_index(vectors: np.ndarray) -> Any:
     """Makes an index of vectors [N, H] by their cosines; it holds all the vectors."""
-    units, faiss = _finite_units(vectors), imported_faiss()
+    units, faiss = unit_vectors(vectors), imported_faiss()
     index = faiss.IndexHNSWFlat(units.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
     index.add(units)
     return index
@@ -38,18 +38,10 @@ def make_index(vectors: np.ndarray) -> Any:
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
     """Finds approximately the highest cosines with queries [Q, H]; K is at most N."""
-    units = _finite_units(queries)
+    units = unit_vectors(queries)
     index.hnsw.efSearch = max(CANDIDATES, top)
     scores, places = index.search(units, min(top, index.ntotal))
     return Found(places, scores)
-
-
-def _finite_units(vectors):
-    """Scales vectors to length 1; raises an error for NaN and infinity, which FAISS cannot use."""
-    found = unit_vectors(vectors)
-    if not np.isfinite(found).all():
-        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
-    return found
 
 
 def as_array(index: Any) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_common.errors import InputError
 from finetuning.metrics import imported
 from finetuning.similarity.ranking import BLOCK_VALUES, Found, best_of
 from tokenization.base import TokenizerInterface
@@ -116,15 +115,10 @@ class Bm25:
             queries: Q texts.
             asked: the queries' vectors of length 1, [Q, H].
             vectors: the corpus's vectors of length 1, [N, H].
-
-        Raises:
-            InputError: a vector has NaN or infinity.
         """
 
         def scores(part: slice) -> np.ndarray:
             cosines = asked[part] @ vectors.T
-            if not np.isfinite(cosines).all():
-                raise InputError("vectors must be finite numbers. Received: NaN or infinity")
             return _standard(self(queries[part])) + COSINE_WEIGHT * _standard(cosines)
 
         return _search(len(queries), len(vectors), top, scores)

