@@ -25,7 +25,6 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides ~/.keras/keras.json
-    startup.open_missing_descriptors()
     with (
         startup.exit_on_interrupt(),
         open(os.devnull, "wb") as null,

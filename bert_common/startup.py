@@ -27,15 +27,14 @@ _READER_GONE = (errno.EPIPE, errno.EIO)
 def begin() -> None:
     """Prepares the process; programs call it before they import anything heavy.
 
-    Closed standard streams become /dev/null. Output is discarded once its reader has gone: closing
-    a log viewer must not end days of training. Characters that the output encoding lacks are
-    printed as backslash escapes. Ctrl-C prints one line and ends the process with status 1 (see
-    `interruptible`). If a file shadows one of the packages, the program ends with a one-line error.
+    Output is discarded once its reader has gone: closing a log viewer must not end days of
+    training. Characters that the output encoding lacks are printed as backslash escapes. Ctrl-C
+    prints one line and ends the process with status 1 (see `interruptible`). If a file shadows one
+    of the packages, the program ends with a one-line error.
     """
     global _messages
     if sys.platform == "win32":  # it lacks fork, file locks and these signals
         sys.exit("error: this project runs on Linux, on macOS, and in WSL2. Received: Windows")
-    open_missing_descriptors()
     _replace_streams()
     try:
         check_packages()
@@ -65,27 +64,10 @@ def check_packages() -> None:
             )
 
 
-def open_missing_descriptors() -> None:
-    """Opens /dev/null for each of the descriptors 0 to 2 that is closed.
-
-    Otherwise the next file to be opened, say a checkpoint, would get that descriptor, and whatever
-    is printed would be written to it.
-    """
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
-
-
 @contextlib.contextmanager
 def redirect_standard_error(file: IO[bytes]) -> Iterator[None]:
     """Redirects descriptor 2 to a file, for C++ code and for processes started in the block."""
-    try:
-        standard_error = os.dup(2)
-    except OSError:  # it is closed
-        yield
-        return
+    standard_error = os.dup(2)
     try:
         os.dup2(file.fileno(), 2)
         yield
@@ -110,18 +92,15 @@ class _Output(io.FileIO):
 
 
 def _replace_streams():
-    if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         if stream is not getattr(sys, f"__{name}__"):
             continue  # redirected by the caller
-        by_line = stream is not None and (stream.line_buffering or stream.write_through)
         replacement = io.TextIOWrapper(
             io.BufferedWriter(_Output(descriptor, "w", closefd=False)),
-            encoding="utf-8" if stream is None else stream.encoding,
+            encoding=stream.encoding,
             errors="backslashreplace",
-            line_buffering=by_line,
+            line_buffering=stream.line_buffering or stream.write_through,
         )
         setattr(sys, name, replacement)
 

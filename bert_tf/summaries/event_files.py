@@ -2,7 +2,6 @@
 
 import glob
 import os
-import warnings
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -28,22 +27,18 @@ def drop_later_events(directory: str, step: int) -> None:
 def rewrite_events(folder: str, keeps: Callable[[int], bool]) -> None:
     """Removes summaries of steps for which `keeps` is False from the event files of an ended run.
 
-    Also removes the truncated end of a file whose run was killed and, with a warning, damaged
-    parts, which TensorBoard does not read beyond. Damaged files are kept under a different name.
+    Also removes the truncated end of a file whose run was killed and damaged parts, which
+    TensorBoard does not read beyond.
     """
     temporary = os.path.join(folder, ".events.tmp")  # TensorBoard would read atomic_write's names
     for path in event_files(folder):
         with open(path, "rb") as file:
             content = file.read()
-        kept, read, damaged = [], 0, 0
-        for start, end, whole in find_frames(content):
-            event = _event(content[start:end]) if whole else None
-            damaged += start - read + (end - start if event is None else 0)
-            read = end
+        kept = []
+        for start, end, intact in find_frames(content):
+            event = _event(content[start:end]) if intact else None
             if event and (event.WhichOneof("what") != "summary" or keeps(event.step)):
                 kept.append(content[start:end])
-        if damaged:
-            _keep_damaged(path, content, damaged)
         if sum(map(len, kept)) < len(content):
             with open(temporary, "wb") as file:
                 file.writelines(kept)
@@ -56,18 +51,3 @@ def _event(frame):
         return tf.compat.v1.Event.FromString(frame[12:-4])
     except DecodeError:
         return None
-
-
-def _keep_damaged(path, content, damaged):
-    """Saves a damaged file under a name that TensorBoard ignores, and warns."""
-    folder, name = os.path.split(path)
-    aside = os.path.join(folder, name.replace("tfevents", "damaged"))
-    while os.path.exists(aside):
-        aside += "~"
-    with open(aside, "wb") as file:
-        file.write(content)
-    warnings.warn(
-        f"{path} is damaged ({damaged} bytes), and TensorBoard would show nothing after that: all "
-        f"other events are kept, and the damaged file is now {aside}",
-        stacklevel=3,
-    )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Mapping
 
 from bert_common.errors import InputError
@@ -14,9 +13,6 @@ JOBS = ("chief", "worker")
 EXAMPLE = (
     '{"cluster": {"worker": ["host1:5000", "host2:5000"]}, "task": {"type": "worker", "index": 0}}'
 )
-
-# A name, an IPv4 address or an IPv6 address in brackets, then the port.
-ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,17 +38,26 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
         return None
     try:
         config = parse_json(text)
-    except ValueError as error:
+        jobs, task = dict(config["cluster"]), config["task"]
+        addresses = [address for name in JOBS for address in jobs.get(name, ())]
+        for address in addresses:
+            _check_address(address)
+        index = int(task["index"])  # TensorFlow also accepts "0", which some launchers write
+        if not 0 <= index < len(jobs[task["type"]]):
+            raise IndexError(index)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         raise InputError(
-            f"TF_CONFIG must be JSON, for example {EXAMPLE}. Received: {text[:100]!r} ({error})"
+            f"TF_CONFIG must be JSON that names the workers and says which of them this is, for "
+            f"example {EXAMPLE}. Received: {text[:200]!r}"
         ) from None
-    if not isinstance(config, dict) or not config:
-        raise InputError(f"TF_CONFIG must be an object, for example {EXAMPLE}. Received: {text}")
-    jobs = _read_jobs(config.get("cluster"))
-    return Cluster(
-        workers=tuple(address for name in JOBS for address in jobs.get(name, ())),
-        index=_read_index(config.get("task"), jobs),
-    )
+    unknown = [name for name in jobs if name not in JOBS]
+    if unknown:
+        raise InputError(
+            f"the jobs of TF_CONFIG's cluster must be among {', '.join(JOBS)}. Received: "
+            f"{', '.join(unknown)}"
+        )
+    chiefs = len(jobs.get("chief", ()))
+    return Cluster(tuple(addresses), index + (chiefs if task["type"] == "worker" else 0))
 
 
 def shorten_lost_worker_errors(cluster: Cluster | None) -> None:
@@ -64,56 +69,8 @@ def shorten_lost_worker_errors(cluster: Cluster | None) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def _read_jobs(cluster):
-    """Checks and returns the addresses of each job."""
-    if not isinstance(cluster, dict) or not cluster:
-        raise InputError(
-            f"TF_CONFIG must name the workers, for example {EXAMPLE}. Received: cluster={cluster!r}"
-        )
-    for job, addresses in cluster.items():
-        if job not in JOBS:
-            raise InputError(
-                f"the jobs of TF_CONFIG's cluster must be among {', '.join(JOBS)}. Received: {job}"
-            )
-        if not isinstance(addresses, list) or not addresses:
-            raise InputError(f"TF_CONFIG must list the addresses of {job}. Received: {addresses!r}")
-        for address in addresses:
-            match = ADDRESS.fullmatch(address) if isinstance(address, str) else None
-            if not match or not 0 < int(match[2]) < 2**16:
-                raise InputError(
-                    f"the addresses in TF_CONFIG must be host:port. Received: {address!r}"
-                )
-    if len(cluster.get("chief", ())) > 1:
-        raise InputError(f"TF_CONFIG may name one chief. Received: {', '.join(cluster['chief'])}")
-    workers = [address for addresses in cluster.values() for address in addresses]
-    twice = sorted({address for address in workers if workers.count(address) > 1})
-    if twice:
-        raise InputError(
-            "the addresses of the workers in TF_CONFIG must differ. Received: "
-            f"{', '.join(twice)} more than once"
-        )
-    return cluster
-
-
-def _read_index(task, jobs):
-    """Checks the task and returns this process's index among the workers; the chief's is 0."""
-    if not isinstance(task, dict) or not {"type", "index"} <= set(task):
-        raise InputError(
-            "TF_CONFIG must say which worker this is, for example "
-            f'"task": {{"type": "worker", "index": 0}}. Received: task={task!r}'
-        )
-    job, index = task["type"], task["index"]
-    if not isinstance(job, str) or job not in jobs:
-        raise InputError(
-            f"the type of TF_CONFIG's task must be a job of its cluster ({', '.join(jobs)}). "
-            f"Received: {job!r}"
-        )
-    # TensorFlow also accepts "0", which some launchers write.
-    if not re.fullmatch(r"\d+", str(index)):
-        raise InputError(f"the index of TF_CONFIG's task must be a number. Received: {index!r}")
-    if int(index) >= len(jobs[job]):
-        raise InputError(
-            f"the index of TF_CONFIG's task must be below {len(jobs[job])}, the number of "
-            f"addresses of {job}. Received: {index}"
-        )
-    return int(index) + (len(jobs.get("chief", ())) if job == "worker" else 0)
+def _check_address(address):
+    """Raises a ValueError if an address is not host:port."""
+    host, _, port = address.rpartition(":")
+    if not host or not 0 < int(port) < 2**16:
+        raise ValueError(address)

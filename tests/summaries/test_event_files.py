@@ -122,28 +122,21 @@ def test_what_is_no_whole_event_is_cut(tmp_path, tail):
 
 
 @pytest.mark.parametrize("where", ("length", "event", "last event"))
-def test_a_flipped_bit_costs_one_event(tmp_path, where, recwarn):
-    """TensorBoard would show nothing after it; what was there stays under another name."""
+def test_a_flipped_bit_costs_one_event(tmp_path, where):
+    """TensorBoard would show nothing after it."""
     run_until(tmp_path, 0, 16, checkpoints=100).__exit__()
     (path,) = event_files(tmp_path)
     whole = path.read_bytes()
     starts = [start for start, _, _ in tfrecord.find_frames(whole)]
     byte = {"length": starts[9], "event": starts[9] + 20, "last event": starts[-1] + 20}[where]
-    damaged = whole[:byte] + bytes([whole[byte] ^ 4]) + whole[byte + 1 :]
-    path.write_bytes(damaged)
+    path.write_bytes(whole[:byte] + bytes([whole[byte] ^ 4]) + whole[byte + 1 :])
     before = sum(map(len, curves(tmp_path).values()))
     drop_later_events(str(tmp_path), 16)
     frames = [whole[start:end] for start, end, _ in tfrecord.find_frames(whole)]
     frames.pop(-1 if where == "last event" else 9)
     assert path.read_bytes() == b"".join(frames)
-    (aside,) = tmp_path.glob("events.out.damaged.*")
-    assert aside.read_bytes() == damaged
-    (warning,) = recwarn
-    assert f"{path} is damaged" in str(warning.message) and str(aside) in str(warning.message)
     after = sum(map(len, curves(tmp_path).values()))
     assert after == before if where == "last event" else after > before
-    drop_later_events(str(tmp_path), 16)
-    assert len(recwarn) == 1, "it is whole now"
 
 
 def test_an_evaluation_has_the_training_s_names_in_a_separate_run(tmp_path):

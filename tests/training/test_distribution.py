@@ -49,7 +49,6 @@ def test_strategies_of_one_process():
 
 TWO_WORKERS = json.dumps({"cluster": TWO, "task": {"type": "worker", "index": 0}})
 REFUSED = {
-    "no strategy": ({"name": "mirror"}, None, "Received: mirror"),
     "no GPUs": ({"num_gpus": 2}, None, "Received: --num_gpus=2, 0 GPUs"),
     "none of them": ({"num_gpus": 0}, None, "Received: --num_gpus=0, 0 GPUs"),
     "no TF_CONFIG": ({"name": "multi_worker"}, None, "TF_CONFIG is not set"),
@@ -384,7 +383,7 @@ def test_workers_compare_the_examples_of_fine_tuning():
         session = mock.Mock(check_agreement=mock.Mock(side_effect=Compared))
         job = SimpleNamespace(flags=None)
         with pytest.raises(Compared):
-            FineTuning(job, session, None, examples, {}, {}, None, [], ()).run()
+            FineTuning(job, session, None, examples, {}, None, [], ()).run()
         return session.check_agreement.call_args
 
     assert compared([3, 4]) == compared([3, 4]) != compared([3, 5])

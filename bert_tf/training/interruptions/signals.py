@@ -4,7 +4,6 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import threading
 from typing import Any, Self
 
@@ -116,6 +115,5 @@ class StopRequest:
 
 def _write_line(line):
     """Writes to standard error without print, as the signal may have interrupted another print."""
-    if sys.stderr is not None:  # otherwise descriptor 2 may belong to another file
-        with contextlib.suppress(OSError):  # the reader may be gone
-            os.write(2, f"\n{line}\n".encode())
+    with contextlib.suppress(OSError):  # the reader may be gone
+        os.write(2, f"\n{line}\n".encode())
