@@ -33,49 +33,32 @@ _MARKS = (
 # Korean in another encoding, nearly all.
 _DAMAGED = 0.2
 
-# Text without a mark is in an encoding only if at least this share of its characters is usual.
+# Text is in cp949 only if at least this share of its characters is usual.
 _USUAL = 0.8
 
 # At most this share of the non-ASCII characters of Korean text in cp949 are archaic jamo.
 _ARCHAIC = 0.01
 
-# The usual characters of Korean text: ASCII, Latin-1, punctuation, jamo, Hangul, full-width forms.
-_USUAL_RANGES = (
-    (0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x7E), (0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F),
-    (0x3130, 0x318F), (0xAC00, 0xD7A3), (0xFF00, 0xFFEF),
-)  # fmt: skip
-
 
 def detect_encoding(sample: bytes) -> str:
     """Returns the encoding of a text, a key of `NAMES`, from its first bytes.
 
-    Text in none of these encodings is reported as UTF-8, so decoding it will fail. The sample, at
-    most `SAMPLE_BYTES`, may end inside a character.
+    UTF-16 and UTF-32 are known by their mark. Text in none of these encodings is reported as UTF-8,
+    so decoding it will fail. The sample, at most `SAMPLE_BYTES`, may end inside a character.
     """
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
             return encoding
-    has_zeros = b"\0" in sample
     text = _decode_sample(sample, "utf-8")
     beyond_ascii = sum(character > "\x7f" for character in text)
-    if not has_zeros and text.count("\ufffd") <= _DAMAGED * beyond_ascii:
+    if text.count("\ufffd") <= _DAMAGED * beyond_ascii:
         return "utf-8"
-    # UTF-8 and cp949 text has no zero bytes; UTF-16 has one in every space and line end.
-    if not has_zeros:
-        return "cp949" if _is_hangul_of_cp949(sample) else "utf-8"
-    for encoding in ("utf-16-le", "utf-16-be"):
-        if _share_of_usual(_decode_sample(sample, encoding)) >= _USUAL:
-            return encoding
-    return "utf-8"
+    # Text in cp949 has no zero bytes; UTF-16 has one in every space and line end.
+    return "cp949" if b"\0" not in sample and _is_hangul_of_cp949(sample) else "utf-8"
 
 
 def _decode_sample(sample, encoding):
     return codecs.getincrementaldecoder(encoding)("replace").decode(sample)
-
-
-def _share_of_usual(text):
-    usual = sum(any(a <= ord(c) <= b for a, b in _USUAL_RANGES) for c in text)
-    return usual / max(1, len(text))
 
 
 def _is_hangul_of_cp949(sample):

@@ -34,8 +34,7 @@ _PACKED = {
     "a zstd file": re.compile(rb"\x28\xb5\x2f\xfd"),
     "a RAR archive": re.compile(rb"Rar!\x1a\x07"),
     "an lz4 file": re.compile(rb"\x04\x22\x4d\x18"),
-    # Its size is unknown or below a terabyte; the rest alone also begins "]가" in UTF-16.
-    "an lzma file": re.compile(rb"(?s)\]\0\0..(?:\xff{8}|.{5}\0{3})"),
+    "an lzma file": re.compile(rb"\]\0\0"),
     "a PDF file": re.compile(rb"%PDF-"),
     "a file of Word, Excel or Hangul": re.compile(rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     "a picture": re.compile(rb"\x89PNG\r\n|\xff\xd8\xff"),

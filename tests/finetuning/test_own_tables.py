@@ -24,7 +24,7 @@ ROWS = [
 ]
 # Each pair is a header of a text and a label.
 HEADER_NAMES = [*((n, "label") for n in TEXT_NAMES), *(("text", n) for n in LABEL_NAMES)]
-ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949")
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp949")
 
 
 def read(folder, kind="csv", split="train", columns=None, **options):

@@ -210,7 +210,7 @@ def test_a_truth_value_is_no_score(tmp_path):
         read_label(dataset, False, "line 1")
 
 
-@pytest.mark.parametrize("encoding", ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949"))
+@pytest.mark.parametrize("encoding", ("utf-8", "utf-8-sig", "utf-16", "cp949"))
 def test_a_json_file_in_every_encoding(tmp_path, encoding):
     entries = [{"text": "배송이 빨라요", "label": "긍정"}, {"text": "별로예요", "label": "부정"}]
     path = tmp_path / "train.json"
