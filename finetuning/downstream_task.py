@@ -1,19 +1,24 @@
-"""Declares `DownstreamTask`, the interface that the fine-tuning programs expect of a task.
+"""Declares `DownstreamTask`, the base class of the tasks that models are fine-tuned on.
 
-A new kind of task is one class with these members; see `classification.task.Classification` for an
-example.
+See `classification.task.Classification` for an example.
 
 Shapes: N raw examples, B encoded examples of a batch.
 """
 
+import abc
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import keras
 
 from bert_tf.encoder import EncoderModel
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.examples import Examples, Outputs
+from finetuning.results import Prediction
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
 class TaskDataset(Protocol):
@@ -27,19 +32,17 @@ class TaskDataset(Protocol):
         """
 
 
-@runtime_checkable
-class DownstreamTask(Protocol):
-    """A downstream task: it encodes examples, makes the model and measures its outputs.
+class DownstreamTask(abc.ABC):
+    """A downstream task: it encodes examples, makes the model, measures and reads its outputs.
 
     In the methods below, `model` is what `make_model` returned, `examples` is what `encode`
     returned, and `outputs` is what a `finetuning.prediction.Predictor` computed for them.
     """
 
-    @property
-    def dataset(self) -> TaskDataset:
-        """The data that the task is trained and measured on."""
+    dataset: TaskDataset  # the data that the task is trained and measured on
 
     @property
+    @abc.abstractmethod
     def best_by(self) -> tuple[str, bool]:
         """The result that chooses the best checkpoint: (its name, whether higher is better).
 
@@ -52,17 +55,32 @@ class DownstreamTask(Protocol):
 
         Maps the name of a flag to a value that JSON can hold.
         """
+        return {}
 
     @property
     def rows(self) -> int:
         """The number of rows of the encoder's input in one encoded example: 1 for most tasks."""
+        return 1
 
+    @classmethod
+    @abc.abstractmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+
+    @abc.abstractmethod
     def make_model(self, encoder: keras.Model) -> EncoderModel:
         """Puts a new head on a `BertModel` or an instance of a subclass.
 
         The model that it returns has an `objective` and takes the batches of `encode`.
         """
 
+    @abc.abstractmethod
+    def read_input(self, name: str, value: Any) -> Any:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+
+    @abc.abstractmethod
     def encode(self, raw: Sequence[Any], training: bool) -> Examples:
         """Encodes the N examples of a split as they were read.
 
@@ -77,23 +95,32 @@ class DownstreamTask(Protocol):
             InputError: an example cannot be encoded.
         """
 
+    @abc.abstractmethod
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> Sequence[Prediction]:
+        """Returns the prediction for each of the N examples."""
+
+    @abc.abstractmethod
     def measure(self, model: Any, examples: Examples, outputs: Outputs) -> dict[str, float]:
         """Computes the metrics by their names, with "loss" if it can be computed."""
 
     def baseline(self, examples: Examples) -> dict[str, float]:
         """Computes metrics of `measure` for a trivial baseline that needs no model."""
+        return {}
 
     def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
         """Makes the plots and texts that TensorBoard shows of an evaluation."""
+        return NO_ILLUSTRATIONS
 
     def write_details(
         self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes details beyond `measure`, such as the metrics of each class; may write nothing.
+        """Writes details beyond `measure`, such as the metrics of each class.
 
         Returns the paths of the files.
         """
+        return []
 
+    @abc.abstractmethod
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
@@ -101,17 +128,3 @@ class DownstreamTask(Protocol):
 
         The files' names may contain the name of the split.
         """
-
-
-class NothingMore:
-    """A base class for a `DownstreamTask` that has neither illustrations nor details."""
-
-    def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
-        """Returns no illustrations."""
-        return NO_ILLUSTRATIONS
-
-    def write_details(
-        self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
-    ) -> list[str]:
-        """Writes nothing."""
-        return []

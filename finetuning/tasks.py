@@ -31,9 +31,7 @@ class Task:
     Its package has these modules, which are imported when they are used:
 
     * head: `from_settings(encoder, settings)` returns the model and the names of its labels;
-    * predict: `make_task(loaded, tokenizer, max_length)` returns a `DownstreamTask`;
-      `read_input(task, name, value)` makes a raw example of a user's input; and
-      `read_outputs(task, examples, outputs)` returns the prediction for each example;
+    * task: `TASK`, its `finetuning.downstream_task.DownstreamTask`;
     * serving: `signatures(loaded)` makes a SavedModel's `finetuning.serving.signatures.Signatures`.
     """
 

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import LENGTH_STEP, Examples, Outputs
 from finetuning.results import Prediction
 from finetuning.tasks import TASKS
@@ -27,8 +28,8 @@ class TaskPredictor:
                 f"Received: {loaded.source} ({loaded.task})"
             )
         self.takes = TASKS[loaded.task].takes  # for messages
-        self.predict = TASKS[loaded.task].module("predict")
-        self.task = self.predict.make_task(loaded, tokenizer, max_length)
+        task: type[DownstreamTask] = TASKS[loaded.task].module("task").TASK
+        self.task = task.of_model(loaded, tokenizer, max_length)
         self.max_length = max_length
         # A beam keeps this many positions, so a row must have at least as many.
         widest = (getattr(loaded.model, name, 1) for name in ("start_n_top", "end_n_top"))
@@ -44,7 +45,7 @@ class TaskPredictor:
         raw = []
         for number, text in enumerate(texts):
             try:
-                raw.append(self.predict.read_input(self.task, str(number), text))
+                raw.append(self.task.read_input(str(number), text))
             except (TypeError, ValueError):
                 raise InputError(f"this model takes {self.takes}. Received: {text!r}") from None
         if not raw:
@@ -56,7 +57,7 @@ class TaskPredictor:
         outputs: Outputs = {"logits": []}
         if len(examples.lengths):
             outputs = self.compute(examples, batch_size)
-        return self.predict.read_outputs(self.task, examples, outputs)
+        return [*self.task.read_outputs(examples, outputs)]
 
     def compute(self, examples: Examples, batch_size: int) -> Outputs:
         """Returns the model's outputs for all examples."""

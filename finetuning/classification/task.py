@@ -8,7 +8,7 @@ import dataclasses
 import io
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
@@ -28,14 +28,19 @@ from finetuning.class_report import (
 from finetuning.classes import balanced_label_weights, balanced_weights
 from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS, Dataset, SplitSource
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score, softmax
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
-from finetuning.readers import Example, name_of_file
+from finetuning.readers import Example, check_members, check_strings, name_of_file
+from finetuning.results import Classified
 from finetuning.tables import read_table
 from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 # The number of mistakes with the highest loss that TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -45,8 +50,8 @@ SHOWN_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class Classification:
-    """The `finetuning.downstream_task.DownstreamTask` of run_classifier."""
+class Classification(DownstreamTask):
+    """The task of run_classifier."""
 
     dataset: Dataset
     tokenizer: TokenizerInterface  # the model's
@@ -58,11 +63,17 @@ class Classification:
     # Whether examples of rarer classes weigh more in the training loss.
     balanced: bool = False
 
-    rows = 1
-
     @property
     def best_by(self) -> tuple[str, bool]:
         return f"eval_{self.dataset.metrics[0]}", True
+
+    @classmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+        dataset = Dataset("", {}, loaded.labels, multi_label=loaded.model.multi_label)
+        return cls(dataset, tokenizer, max_length)
 
     def make_model(self, encoder: keras.Model) -> SequenceClassifier:
         """Puts a new `SequenceClassifier` head on an encoder."""
@@ -74,6 +85,12 @@ class Classification:
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,
         )
+
+    def read_input(self, name: str, value: Any) -> Example:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        first, second = (value, None) if isinstance(value, str) else check_members(value)
+        check_strings(first, "" if second is None else second)
+        return Example(name, first, second, None)
 
     def encode(self, raw: Sequence[Example], training: bool) -> Examples:
         """Encodes `finetuning.readers.Example`s; class weights apply only to training."""
@@ -119,6 +136,25 @@ class Classification:
         """Returns the probability of each class, [N, C]; independent if multi-label."""
         logits = np.stack(outputs["logits"]).astype(np.float64)  # [N, C]
         return 1 / (1 + np.exp(-logits)) if self.dataset.multi_label else softmax(logits)
+
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Classified]:
+        """Returns the class or score of each text."""
+        labels = self.dataset.labels
+        if not labels:
+            return [Classified(float(score), {}) for score in self.predictions(outputs)]
+        found_of_all = []
+        for predicted, shares in zip(
+            self.predictions(outputs), self.probabilities(outputs), strict=True
+        ):
+            chosen: str | tuple[str, ...]
+            if self.dataset.multi_label:
+                pairs = zip(labels, predicted, strict=True)
+                chosen = tuple(label for label, is_one in pairs if is_one)
+            else:
+                chosen = labels[predicted]
+            probabilities = dict(zip(labels, map(float, shares), strict=True))
+            found_of_all.append(Classified(chosen, probabilities))
+        return found_of_all
 
     def measure(
         self, model: SequenceClassifier, examples: Examples, outputs: Outputs
@@ -281,3 +317,6 @@ class Classification:
             file.write(text.getvalue().encode("utf-8-sig"))
         print(f"{written}: the rows of {path} with what is predicted")
         return written
+
+
+TASK = Classification

@@ -6,7 +6,7 @@ Shapes: N questions, C options.
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
@@ -14,11 +14,12 @@ import numpy as np
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.class_report import write_columns
-from finetuning.downstream_task import NothingMore
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.metrics import softmax
 from finetuning.multiple_choice.data import (
+    SPECIALS,
     ChoiceDataset,
     ChoiceQuestion,
     encode_choices,
@@ -26,15 +27,20 @@ from finetuning.multiple_choice.data import (
     pad_choices,
 )
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.readers import check_members, check_strings
+from finetuning.results import Chosen
 from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 # The maximum number of wrongly answered questions that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoice(NothingMore):
-    """The `finetuning.downstream_task.DownstreamTask` of run_race."""
+class MultipleChoice(DownstreamTask):
+    """The task of run_race."""
 
     dataset: ChoiceDataset
     tokenizer: TokenizerInterface  # the model's
@@ -43,16 +49,33 @@ class MultipleChoice(NothingMore):
     dropout: float = DROPOUT  # the rate of dropout before the head
 
     best_by = ("eval_accuracy", True)
-    settings: ClassVar[dict[str, Any]] = {}
 
     @property
     def rows(self) -> int:
         """The number of options."""
         return max(len(raw[0].options) for raw in self.dataset.questions.values())
 
+    @classmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+        # A folder of transformers has the default length, which may be too long for a short model.
+        longest = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
+        return cls(ChoiceDataset({}), tokenizer, max_length, longest)
+
     def make_model(self, encoder: keras.Model) -> MultipleChoiceModel:
         """Puts a new `MultipleChoiceModel` head on an encoder."""
         return MultipleChoiceModel(encoder, dropout=self.dropout)
+
+    def read_input(self, name: str, value: Any) -> ChoiceQuestion:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        question, context, options = check_members(value)
+        options = check_strings(*check_members(options))
+        if len(options) < 2:
+            raise ValueError(options)
+        check_strings(context, question)
+        return ChoiceQuestion(name, context, question, options, None)
 
     def encode(self, raw: Sequence[ChoiceQuestion], training: bool) -> Examples:
         """Encodes `data.ChoiceQuestion`s, for training and evaluation alike."""
@@ -70,6 +93,14 @@ class MultipleChoice(NothingMore):
             for question in encoded
         ]
         return Examples(np.array(lengths), make_batch, [choice.id for choice in raw], raw)
+
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Chosen]:
+        """Returns the option that answers each question."""
+        found_of_all = []
+        for question, shares in zip(examples.raw, probabilities(outputs), strict=True):
+            best = int(shares.argmax())
+            found_of_all.append(Chosen(question.options[best], best, tuple(map(float, shares))))
+        return found_of_all
 
     def measure(
         self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
@@ -133,3 +164,6 @@ def letter(number: int | np.integer) -> str:
     """Names an option as spreadsheets name columns: 0 -> A, 25 -> Z, 26 -> AA, 27 -> AB, etc."""
     before, last = divmod(int(number), 26)
     return (letter(before - 1) if before else "") + chr(ord("A") + last)
+
+
+TASK = MultipleChoice

@@ -6,7 +6,7 @@ Shapes: U units of a sentence, P tokens of a sentence, T tokens of a window, C c
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
@@ -21,36 +21,41 @@ from finetuning.class_report import (
     report_of_matrix,
     write_class_report,
 )
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
 from finetuning.metrics import count_entities, entities, score_tags, softmax
-from finetuning.ner.data import NerDataset, Sentence
+from finetuning.ner.data import NerDataset, Sentence, format_of, untagged_sentence
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import (
     Alignment,
     SentenceWindow,
     align,
+    check_tags,
     decode,
     make_windows,
     pad_labels,
     unit_tags,
 )
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
-from finetuning.results import FoundEntity
+from finetuning.readers import check_strings
+from finetuning.results import FoundEntity, Tagged
 from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 # How many sentences with the most wrong tags TensorBoard shows.
 SHOWN_MISTAKES = 10
-
 
 # The tags of a sentence's units, and the probability of each.
 PredictedTags = tuple[list[str], list[float]]
 
 
 @dataclasses.dataclass(frozen=True)
-class NamedEntityRecognition:
-    """The `finetuning.downstream_task.DownstreamTask` of run_ner."""
+class NamedEntityRecognition(DownstreamTask):
+    """The task of run_ner."""
 
     dataset: NerDataset
     tokenizer: TokenizerInterface  # the model's
@@ -61,12 +66,20 @@ class NamedEntityRecognition:
     feature_layers: tuple[int, ...] = ()
 
     best_by = ("eval_entity_f1", True)
-    rows = 1
 
     @property
     def settings(self) -> dict[str, Any]:
         """The tags, which may have been collected from the training file."""
         return {"labels": ",".join(self.dataset.tags)}
+
+    @classmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+        check_tags(loaded.labels, loaded.source)
+        file_format = format_of(loaded.settings["task_name"], loaded.source)
+        return cls(NerDataset(file_format, loaded.labels, {}), tokenizer, max_length)
 
     def make_model(self, encoder: keras.Model) -> TokenClassifier:
         """Puts a new `TokenClassifier` head on an encoder."""
@@ -77,6 +90,11 @@ class NamedEntityRecognition:
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,
         )
+
+    def read_input(self, name: str, value: Any) -> Sentence:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        (text,) = check_strings(value)
+        return untagged_sentence(name, text, self.dataset.file_format)
 
     def encode(self, raw: Sequence[Sentence], training: bool) -> Examples:
         """Encodes `finetuning.ner.data.Sentence`s.
@@ -103,6 +121,19 @@ class NamedEntityRecognition:
         """Predicts U tags for each sentence, with their probabilities."""
         alignments, windows = examples.windowing
         return predict_tags(alignments, windows, outputs["logits"], self.dataset.tags)
+
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Tagged]:
+        """Returns the entities and tags of each text."""
+        found_of_all = []
+        predictions = self.predictions(examples, outputs)
+        alignments, _ = examples.windowing
+        for sentence, alignment, (tags, shares) in zip(
+            examples.raw, alignments, predictions, strict=True
+        ):
+            found = tuple(find_entities(sentence, alignment, tags, shares))
+            floats = tuple(map(float, shares))
+            found_of_all.append(Tagged(found, sentence.units, tuple(tags), floats))
+        return found_of_all
 
     def measure(
         self, model: TokenClassifier, examples: Examples, outputs: Outputs
@@ -272,3 +303,6 @@ def predict_tags(
             (unit_tags(alignment, [tags[i] for i in classes.tolist()]), probabilities)
         )
     return predictions
+
+
+TASK = NamedEntityRecognition

@@ -6,19 +6,21 @@ Shapes: T tokens of a window.
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
 
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.downstream_task import NothingMore
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.question_answering.answers import (
+    NO_ANSWER_SCORE,
     PredictedAnswers,
     answer_by_beams,
     answer_by_spans,
+    candidate_probabilities,
     with_threshold,
     write_answers,
 )
@@ -33,12 +35,18 @@ from finetuning.question_answering.scores import (
 )
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.windows import (
+    SPECIALS,
     encode_questions,
     make_windows,
     pad_windows,
 )
+from finetuning.readers import check_members, check_strings
+from finetuning.results import Answered, FoundAnswer
 from tokenization import FullTokenizer
 from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 # How many questions with the worst answers TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -48,8 +56,8 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionAnswering(NothingMore):
-    """The `finetuning.downstream_task.DownstreamTask` of run_squad."""
+class QuestionAnswering(DownstreamTask):
+    """The task of run_squad."""
 
     dataset: QuestionDataset
     tokenizer: TokenizerInterface  # the model's
@@ -66,9 +74,6 @@ class QuestionAnswering(NothingMore):
     # The last outputs that were turned into answers, and these answers.
     _answered: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
-    rows = 1
-    settings: ClassVar[dict[str, Any]] = {}
-
     @property
     def overlap_name(self) -> str:
         """The benchmark's name of the score for overlap: "f1" or "rouge_w"."""
@@ -79,11 +84,36 @@ class QuestionAnswering(NothingMore):
         best = "best_" if self.dataset.version_2_with_negative else ""
         return f"eval_{best}{self.overlap_name}", True
 
+    @classmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+        settings, beams = loaded.settings, None
+        if isinstance(loaded.model, BeamSpanModel):
+            beams = loaded.model.start_n_top, loaded.model.end_n_top
+        return cls(
+            dataset=QuestionDataset("squad", settings["version_2_with_negative"], {}),
+            tokenizer=tokenizer,
+            max_length=max_length,
+            doc_stride=settings["doc_stride"],
+            max_query_length=min(settings["max_query_length"], max_length - SPECIALS - 1),
+            n_best_size=settings["n_best_size"],
+            max_answer_length=settings["max_answer_length"],
+            threshold=settings["null_score_diff_threshold"],
+            beams=beams,
+        )
+
     def make_model(self, encoder: keras.Model) -> SpanModel | BeamSpanModel:
         """Puts a new head on an encoder."""
         if self.beams is None:
             return SpanModel(encoder)
         return BeamSpanModel(encoder, *self.beams, dropout=self.dropout)
+
+    def read_input(self, name: str, value: Any) -> Question:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        question, context = check_strings(*check_members(value))
+        return Question(name, question, context, (), False)
 
     def encode(self, raw: Sequence[Question], training: bool) -> Examples:
         """Encodes the windows of `finetuning.question_answering.data.Question`s.
@@ -136,6 +166,25 @@ class QuestionAnswering(NothingMore):
             for values in zip(*outputs.values(), strict=True)
         ]
         return answer_by_beams(examples.raw, windows, beams, *sizes)
+
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Answered]:
+        """Returns the answer to each question, with the other candidates."""
+        found = self.answers(examples, outputs)
+        found_of_all = []
+        for key, chosen in self.texts(found).items():
+            # If no span is valid, the list holds a placeholder.
+            nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
+            shares = candidate_probabilities(nbest).tolist() if nbest else []
+            candidates = tuple(
+                FoundAnswer(each.text, start, end, share)
+                for each, share in zip(nbest, shares, strict=True)
+                for start, end in [each.span or (None, None)]
+            )
+            # A beam head's score of "no answer" is not comparable to the scores of answers.
+            nothing = FoundAnswer("", None, None, 0.0)
+            best = next((each for each in candidates if each.text == chosen), nothing)
+            found_of_all.append(Answered(best, candidates))
+        return found_of_all
 
     def texts(self, answered: PredictedAnswers) -> dict[str, str]:
         """Returns the answers, id -> text, with "" where null_odds are above the threshold."""
@@ -244,3 +293,6 @@ def surroundings(question: Question) -> str:
     """Returns the text around the first answer, or the beginning of the context."""
     start = question.answers[0].start if question.answers else 0
     return question.context[max(0, start - 60) : start + 100]
+
+
+TASK = QuestionAnswering

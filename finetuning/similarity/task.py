@@ -8,17 +8,19 @@ import functools
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
 
 from bert_common.errors import InputError
 from finetuning.class_report import write_columns
-from finetuning.downstream_task import NothingMore
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
+from finetuning.readers import check_members, check_strings
+from finetuning.results import Classified
 from finetuning.shares import Sources
 from finetuning.similarity.collection import of_pairs
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
@@ -28,12 +30,15 @@ from finetuning.similarity.losses import NO_TEXT, SCORE_WEIGHTS, SCORES, TEXT_NU
 from finetuning.similarity.ranking import DEEPEST, rank_measures, search, unit_vectors
 from tokenization.base import TokenizerInterface
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
+
 CORRELATIONS = ("spearman", "pearson")
 
 
 @dataclasses.dataclass(frozen=True)
-class Similarity(NothingMore):
-    """The `finetuning.downstream_task.DownstreamTask` of run_similarity."""
+class Similarity(DownstreamTask):
+    """The task of run_similarity."""
 
     dataset: SimilarityDataset
     tokenizer: TokenizerInterface  # the model's
@@ -46,8 +51,6 @@ class Similarity(NothingMore):
     temperature: float = TEMPERATURE
     freeze_embeddings: bool = False
     on_train_part: bool = False  # whether a part of train chooses the best checkpoint, not dev
-
-    settings: ClassVar[dict[str, Any]] = {}
 
     @property
     def best_by(self) -> tuple[str, bool]:
@@ -64,6 +67,13 @@ class Similarity(NothingMore):
         most = max((self.dataset.form(split).texts for split in self.dataset.sources), default=1)
         return max(2, most)
 
+    @classmethod
+    def of_model(
+        cls, loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+    ) -> Self:
+        """Makes the task of a fine-tuned model, for a user's texts instead of a data set."""
+        return cls(SimilarityDataset("", {}), tokenizer, max_length)
+
     def make_model(self, encoder: keras.Model) -> SentenceEncoder:
         """Makes the `SentenceEncoder` of an encoder."""
         return SentenceEncoder(
@@ -75,6 +85,11 @@ class Similarity(NothingMore):
             temperature=self.temperature,
             freeze_embeddings=self.freeze_embeddings,
         )
+
+    def read_input(self, name: str, value: Any) -> SimilarityExample:
+        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        first, second = check_members(value)
+        return SimilarityExample(name, check_strings(first, second))
 
     def encode(self, raw: Sequence[SimilarityExample], training: bool) -> Examples:
         """Encodes examples; for training by simcse, every text becomes an example of itself twice.
@@ -128,6 +143,12 @@ class Similarity(NothingMore):
         print(f"batches: {', '.join(f'{share:.1%} of {name}' for share, name in shown)}")
         return Sources(numbers, tuple(shares.tolist()))
 
+    def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Classified]:
+        """Returns the cosine of each pair, as a score."""
+        vectors = unit_vectors(np.stack(outputs["vectors"]))  # [N, 2, H]
+        cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=-1)  # [N]
+        return [Classified(float(cosine), {}) for cosine in cosines]
+
     def measure(
         self, model: SentenceEncoder, examples: Examples, outputs: Outputs
     ) -> dict[str, float]:
@@ -146,10 +167,6 @@ class Similarity(NothingMore):
             found = _measure_vectors(examples.raw, part)
             results |= {f"{name}{ending}": value for name, value in found.items()}
         return results | {f"tf_idf_{n}": v for n, v in _measure_tf_idf(examples).items()}
-
-    def baseline(self, examples: Examples) -> dict[str, float]:
-        """Returns {}, because `measure` has a better baseline."""
-        return {}
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
@@ -225,3 +242,6 @@ def _measure_tf_idf(examples: Examples) -> dict[str, float]:
     products = vectors(first).multiply(vectors(second)).sum(axis=1)  # [N, 1]
     cosines = np.asarray(products).ravel()
     return score(CORRELATIONS, np.array([e.score for e in raw]), cosines)
+
+
+TASK = Similarity
