@@ -168,7 +168,7 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     files = find_texts(flags.input_file)
 
     from create_pretraining_data.engine.plain_lines import open_texts
-    from run_scripts.vocabulary_folder import add_manifest, is_up_to_date, make_manifest
+    from run_scripts.vocabulary_folder import KEY, is_up_to_date, make_manifest
     from tokenization.vocab_learning.learn import learn_vocabulary, write_vocabulary
 
     make_writable(
@@ -176,12 +176,12 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     )
     check_not_read(flags.output_dir, files)
     manifest = make_manifest(flags, settings, files)
-    if is_up_to_date(flags.output_dir, manifest, flags.overwrite):
+    if not flags.overwrite and is_up_to_date(flags.output_dir, manifest):
         print(f"up to date, learned from this text with these settings: {flags.output_dir}")
         return
     texts = open_texts(files, flags.input_format, flags.text_key, flags.strict_utf8)
     learned = learn_vocabulary(texts, settings)
-    add_manifest(learned, manifest)
+    learned.report[KEY] = manifest
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
     if has_too_many_pieces(learned.report):
