@@ -24,7 +24,7 @@ class AddedTokens:
     filled: tuple[str, ...]  # the added tokens that took an unused line, in order
     appended: tuple[str, ...]  # the added tokens after the last line
     known: tuple[str, ...]  # tokens of the list that were already in the vocabulary
-    impossible: tuple[str, ...]  # tokens that no text can produce, which are not added
+    impossible: tuple[str, ...]  # texts of several words, which no token is; not added
 
 
 def read_tokens(path: str) -> list[str]:
@@ -52,16 +52,12 @@ def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
         )
     wanted, known, impossible = _sort_out(tokenizer, tokens)
     wanted += _needed_inside(tokenizer, wanted)
-    added = _with_tokens(tokenizer, wanted) if wanted else tokenizer
-    missed = [token for token in wanted if not _occurs(added, token)]
-    if missed:
-        wanted = [token for token in wanted if token not in missed]
-        added = _with_tokens(tokenizer, wanted) if wanted else tokenizer
     if not wanted:
         raise InputError(
             f"--add_tokens must name new words. Received: {len(known)} that the vocabulary has, "
-            f"{len(impossible) + len(missed)} that the tokenizer cannot produce"
+            f"{len(impossible)} that the tokenizer cannot produce"
         )
+    added = _with_tokens(tokenizer, wanted)
     lines = {token: added.vocab[token] for token in wanted}
     filled = tuple(token for token in wanted if lines[token] in tokenizer.inv_vocab)
     return AddedTokens(
@@ -69,7 +65,7 @@ def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
         filled=filled,
         appended=tuple(wanted[len(filled) :]),
         known=tuple(known),
-        impossible=(*impossible, *missed),
+        impossible=tuple(impossible),
     )
 
 
@@ -122,11 +118,11 @@ def _spelled(tokenizer, token):
 
 def _parts(tokenizer, token):
     """Splits a token into its continuation prefix, its text and its word-end marker."""
-    prefix = tokenizer.wordpiece.continuation_prefix
-    marker = getattr(tokenizer.options, "word_end_marker", "")
-    prefix = prefix if token.startswith(prefix) and token != prefix else ""
+    sign = tokenizer.wordpiece.continuation_prefix
+    end = getattr(tokenizer.options, "word_end_marker", "")
+    prefix = sign if token.startswith(sign) and token != sign else ""
     text = token.removeprefix(prefix)
-    marker = marker if text.endswith(marker) and text != marker else ""
+    marker = end if text.endswith(end) and text != end else ""
     return prefix, text.removesuffix(marker), marker
 
 
@@ -151,30 +147,6 @@ def _needed_inside(tokenizer, tokens):
 def _continues(tokenizer, text):
     """Returns True if a text can continue a word; punctuation and Hanja usually cannot."""
     return len(tokenizer.basic_tokens("0" + text)) == 1
-
-
-def _occurs(tokenizer, token):
-    """Returns True if some text produces the token; not every word ends in a marker."""
-    prefix, text, marker = _parts(tokenizer, token)
-    wordpiece, word = tokenizer.wordpiece, text + _rest_of_word(tokenizer, token)
-    if not prefix:
-        return token in tokenizer.tokenize(f"{word} {word}")
-    if not _continues(tokenizer, text) or token not in wordpiece.continuation_pieces(text + marker):
-        return False
-    # The preceding token does not matter, unless it and this one form a longer token.
-    return any(token in tokenizer.tokenize(f"{b}{word} {b}{word}") for b in wordpiece.begin)
-
-
-def _rest_of_word(tokenizer, token):
-    """Returns the text that must follow an unmarked token for a word to contain it, or ""."""
-    prefix, text, marker = _parts(tokenizer, token)
-    wordpiece, end = tokenizer.wordpiece, getattr(tokenizer.options, "word_end_marker", "")
-    if marker or not end:
-        return ""
-    cut = wordpiece.continuation_pieces if prefix else wordpiece.pieces
-    rests = ("", *(piece.removesuffix(end) for piece in wordpiece.inside))
-    words = (rest for rest in rests if token in cut(text + rest + end))
-    return next((rest for rest in words if _continues(tokenizer, text + rest)), "")
 
 
 def _with_tokens(tokenizer, tokens):

@@ -50,16 +50,6 @@ def test_tokens_as_the_tokenizer_sees_them(make):
     assert added.tokenizer.options == make("full").options
 
 
-def test_tokens_that_no_text_is_cut_into(make):
-    """Punctuation and Hanja are words by themselves; a long word is [UNK]."""
-    tokenizer = make()
-    long, longest = "가" * 201, "##" + "가" * 200  # which no word of 200 has room for
-    added = add_tokens(tokenizer, ["##!", "##韓", "##", long, longest, "금고"])
-    assert added.filled == ("금고",) and added.appended == ()
-    assert sorted(added.impossible) == sorted(["##!", "##韓", "##", long, longest])
-    assert "[unused2]" in added.tokenizer.vocab
-
-
 EMOJI = "\U0001f600"
 
 
@@ -119,12 +109,6 @@ def test_word_end_markers(make):
     pieces.remove("_")
     added = add_tokens(make(pieces=pieces, **options), ["금리"])
     assert added.tokenizer.tokenize("금리 금리는") == ["[UNK]", "금리", "는_"]
-    pieces.remove("는_")
-    with pytest.raises(InputError, match="1 that the tokenizer cannot produce"):
-        add_tokens(make(pieces=pieces, **options), ["금리"])
-    # At the end of a text it is not marked.
-    added = add_tokens(make(pieces=pieces, mark_final_word=False, **options), ["금리"])
-    assert added.filled == ("금리",)
 
 
 @pytest.mark.parametrize(
