@@ -48,15 +48,10 @@ class Difference:
             raise InputError(
                 f"{path} must hold version {VERSION}. Received: {content.get('version')!r:.60}"
             )
-        base, digest, rank = (content.get(name) for name in ("base", "base_sha256", "rank"))
-        if (
-            not (isinstance(base, str) and isinstance(digest, str) and type(rank) is int)
-            or not re.fullmatch(r"[0-9a-f]{64}", digest)
-            or os.path.isabs(base)
-            or "\0" in base
-        ):
+        base, digest = content.get("base"), content.get("base_sha256")
+        if not (isinstance(base, str) and isinstance(digest, str)):
             raise InputError(
-                f"{path} must hold base, a path from its folder, base_sha256 and rank. Received: "
+                f"{path} must hold base, a path from its folder, and base_sha256. Received: "
                 f"{content!r:.200}"
             )
         # The base's path is relative to the folder itself, not to a link to it.

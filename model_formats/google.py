@@ -9,7 +9,6 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.config import LAYER_NORM_EPSILON
-from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import write_description
 from tokenization.loading import KINDS
@@ -21,7 +20,7 @@ VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
 def check(loaded: LoadedModel) -> None:
     """Raises an `InputError` for networks, and warns of tokenizers, that Google's code lacks."""
     config, tokenizer = loaded.config, loaded.tokenizer
-    encoder, act = ENCODERS[loaded.model_type], (config.hidden_act or "").lower()
+    encoder, act = loaded.encoder, (config.hidden_act or "").lower()
     if "gelu" in act and act not in encoder.google_gelu:
         raise InputError(
             "hidden_act must be one that google-research's code has, whose gelu is "
@@ -55,7 +54,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
         for name, variable in google_variables(loaded.model).items()
         if name not in loaded.missing
     }
-    encoder = ENCODERS[loaded.model_type]
+    encoder = loaded.encoder
     checkpoint = encoder.checkpoint
     write_arrays(os.path.join(directory, checkpoint), arrays)
     config = loaded.config

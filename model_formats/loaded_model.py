@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoint import part_names
+from model_formats.encoders import ENCODERS, Encoder
 from model_formats.training_record import Stage, without_paths
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class LoadedModel:
     trained_positions: int | None  # the number of trained positions; None if unknown
     source: str  # the checkpoint that it was loaded from
     folder: "ModelFolder"  # the folder with its configuration and records
+
+    @property
+    def encoder(self) -> Encoder:
+        """The `Encoder` of its model type."""
+        return ENCODERS[self.model_type]
 
     @property
     def stages(self) -> list[Stage]:

@@ -3,7 +3,6 @@
 Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E embedding.
 """
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,47 +20,49 @@ WORDS, POSITIONS = "embeddings/word_embeddings", "embeddings/position_embeddings
 OUTPUT_BIAS = "masked_lm/output_bias"
 
 
-@dataclasses.dataclass(frozen=True)
-class Changes:
-    """The changes to a model."""
-
-    rows: list[NewRow] | None = None  # the new vocabulary's rows; None keeps the vocabulary
-    typical: list[int] | None = None  # the ids of the old rows that random rows resemble
-    positions: int | None = None  # the new number of positions; None keeps them
-    trained: int | None = None  # the number of old positions that were trained
-    method: str = "repeat"  # a key of `METHODS`
-    seed: int = 0  # determines the random rows
-
-
 def adapted_arrays(
-    arrays: CheckpointArrays, config: EncoderConfig, changes: Changes, names: Mapping[str, str]
+    arrays: CheckpointArrays,
+    config: EncoderConfig,
+    names: Mapping[str, str],
+    *,
+    rows: list[NewRow] | None = None,
+    typical: list[int] | None = None,
+    positions: int | None = None,
+    trained: int | None = None,
+    method: str = "repeat",
+    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Reads a checkpoint that fits the configuration, and changes its vocabulary and positions.
 
-    `names` maps our names of the encoder's and the heads' weights to Google's.
+    Args:
+        names: our names of the encoder's and the heads' weights -> Google's.
+        rows: the new vocabulary's rows; None keeps the vocabulary.
+        typical: the ids of the old rows that random rows resemble.
+        positions: the new number of positions; None keeps them.
+        trained: the number of old positions that were trained; None for all.
+        method: a key of `METHODS`.
+        seed: determines the random rows.
 
     Returns:
         Arrays for `bert_tf.checkpoint.write_arrays`: all arrays of the checkpoint except the
         training's moments and counters. Unchanged arrays are bit-equal.
     """
-    if changes.positions is not None and POSITIONS not in names:
+    if positions is not None and POSITIONS not in names:
         raise InputError(
             "the encoder must have position embeddings to change their number. Received: none"
         )
     _check_shapes(arrays, config, names)
     adapted = {name: arrays.read(name) for name in weight_names(arrays)}
-    if changes.rows is not None:
-        rows, typical = changes.rows, changes.typical
+    if rows is not None:
         assert typical is not None  # always set together with `rows`
         table, bias = names[WORDS], names.get(OUTPUT_BIAS)
-        rng = np.random.default_rng(changes.seed)
+        rng = np.random.default_rng(seed)
         adapted[table] = new_embeddings(adapted[table], rows, typical, rng)  # [V, E] -> [W, E]
         if bias in adapted:
             adapted[bias] = new_output_bias(adapted[bias], rows, typical)  # [V] -> [W]
-    if changes.positions is not None:
+    if positions is not None:
         name = names[POSITIONS]
-        trained = adapted[name][: changes.trained]
-        adapted[name] = METHODS[changes.method](trained, changes.positions)  # [P, E] -> [Q, E]
+        adapted[name] = METHODS[method](adapted[name][:trained], positions)  # [P, E] -> [Q, E]
     return adapted
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from bert_common.errors import InputError
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.tasks import ENCODER, TASKS, TransformersClass
-from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 
 # Outputs of a pre-trained model's heads -> its class. The first row whose outputs exist is chosen.
@@ -56,28 +55,18 @@ def _check_wiring(loaded):
             f"a head for transformers must read the encoder's last layer ({OTHER_FORMATS}). "
             f"Received: {loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
         )
-    act = ENCODERS[loaded.model_type].head_act
+    act = loaded.encoder.head_act
     has_words = loaded.task == "pretraining" and "masked_lm_logits" in loaded.head_outputs()
     if act and has_words and config.hidden_act != act:
         raise InputError(
             f"transformers' head for masked words of an ELECTRA must have hidden_act {act} "
             f"({OTHER_FORMATS}). Received: {config.hidden_act}"
         )
-    total = config.num_hidden_layers
-    groups = getattr(config, "num_hidden_groups", total)
-    ours = [i * groups // total for i in range(total)]
-    theirs = [int(i / (total / groups)) for i in range(total)]  # as AlbertTransformer.forward
-    if ours != theirs:
-        raise InputError(
-            "num_hidden_layers must be divided into num_hidden_groups as transformers does it "
-            f"({OTHER_FORMATS}). Received: num_hidden_layers={total}, "
-            f"num_hidden_groups={groups}, whose layers use the groups {ours}, there {theirs}"
-        )
 
 
 def class_name(loaded: LoadedModel, architecture: TransformersClass) -> str:
     """Returns the name of the class in transformers, such as "BertForMaskedLM"."""
-    return ENCODERS[loaded.model_type].prefix + architecture.suffix
+    return loaded.encoder.prefix + architecture.suffix
 
 
 def predicts_scores(loaded: LoadedModel) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 from bert_tf.checkpoint import google_variables, trained_step
 from bert_tf.training.evaluation import as_shown, read_results
 from finetuning.tasks import TASKS, TransformersClass
-from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import trust_argument
 from model_formats.loaded_model import LoadedModel
@@ -36,7 +35,7 @@ def make_card(
     """
     name = class_name(loaded, architecture)
     metadata, body = split_metadata(card_text)
-    lines = [body or f"# {ENCODERS[loaded.model_type].title}, {_purpose(loaded)}", ""]
+    lines = [body or f"# {loaded.encoder.title}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
     if architecture.makes_vectors:

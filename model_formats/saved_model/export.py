@@ -5,13 +5,10 @@ tokenize. docs/serving.md lists the inputs and outputs.
 """
 
 import errno
-import os
-import warnings
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import is_pattern, link_to
 from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.signatures import Signatures
 from finetuning.tasks import TASKS
@@ -44,12 +41,6 @@ def export(loaded: LoadedModel, directory: str) -> str:
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
     tf.saved_model.save(module, directory, signatures=made.functions)
     check(directory, made, loaded)
-    if is_pattern(os.path.abspath(directory)):
-        warnings.warn(
-            "a SavedModel must be moved to a path without [ and \\ before it is loaded: there "
-            "TensorFlow takes the path for a pattern",
-            stacklevel=2,
-        )
     return HOW if made.texts else HOW.replace("serving_default", "ids")
 
 
@@ -61,8 +52,7 @@ def make_signatures(loaded: LoadedModel) -> Signatures:
 
 def check(directory: str, made: Signatures, loaded: LoadedModel) -> None:
     """Loads a SavedModel and compares its outputs for ids with the model's."""
-    directory = os.path.abspath(directory)
-    saved = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
+    saved = tf.saved_model.load(directory)
     length = min(4, loaded.config.max_position_embeddings)
     inputs = sample_inputs(loaded, 2, length, tf.int32, seed=0)
     batch = {name: tf.constant(inputs[name]) for name in ROW_INPUTS}

@@ -6,12 +6,12 @@ import glob
 import json
 import os
 import shlex
-import stat
 
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
@@ -55,11 +55,8 @@ def save_file(
     arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str] | None = None
 ) -> None:
     """Writes arrays with a new file's usual permissions; the library's are for the owner only."""
-    with open(path, "wb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    safetensors.numpy.save_file(arrays, path, metadata)
-    if stat.S_IMODE(os.stat(path).st_mode) != mode:
-        os.chmod(path, mode)
+    with atomic_write(path) as file:
+        file.write(safetensors.numpy.save(arrays, metadata))
 
 
 def find_safetensors(folder: str) -> str | None:

@@ -115,10 +115,16 @@ def adapt(values: AdaptFlags) -> None:
     make_writable(values.output_dir, requirement)
     import_tensorflow()
     from bert_tf.checkpoint import write_arrays
-    from model_formats.adaptation.arrays import Changes, adapted_arrays
+    from model_formats.adaptation.arrays import adapted_arrays
 
     trained = known or model.config.max_position_embeddings  # released models trained them all
-    changes = Changes(
+    arrays = open_weights(model.checkpoint)
+    heads = objective_of(arrays.shapes).model_class.google_names
+    names = {**heads, **model.encoder.model_class.google_names}
+    adapted = adapted_arrays(
+        arrays,
+        model.config,
+        names,
         rows=rows,
         typical=typical,
         positions=positions,
@@ -126,10 +132,6 @@ def adapt(values: AdaptFlags) -> None:
         method=method,
         seed=values.random_seed,
     )
-    arrays = open_weights(model.checkpoint)
-    heads = objective_of(arrays.shapes).model_class.google_names
-    names = {**heads, **model.encoder.model_class.google_names}
-    adapted = adapted_arrays(arrays, model.config, changes, names)
     ModelFolder.write(
         values.output_dir,
         model.model_type,

@@ -11,7 +11,7 @@ from bert_common.errors import InputError
 from bert_tf import BertConfig
 from bert_tf.checkpoint import CheckpointArrays
 from bert_tf.model import GOOGLE_NAMES
-from model_formats.adaptation.arrays import Changes, adapted_arrays
+from model_formats.adaptation.arrays import adapted_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from run_scripts import classifier
@@ -188,9 +188,8 @@ def test_positions_of_a_released_model(bert_dir, tmp_path, capsys):
 
 
 def test_an_encoder_without_a_table_of_positions():
-    changes = Changes(positions=40, trained=24)
     with pytest.raises(InputError, match="must have position embeddings"):
-        adapted_arrays(None, None, changes, {WORDS: WORDS})
+        adapted_arrays(None, None, {WORDS: WORDS}, positions=40, trained=24)
 
 
 def test_an_encoder_without_heads(bert_dir, tmp_path):
@@ -253,7 +252,7 @@ def test_a_head_that_no_model_has():
     """ELECTRA's for sequences, whose names open_huggingface leaves as they are."""
     arrays = CheckpointArrays("x", {"classifier.dense.weight": [32, 32]}, None)
     with pytest.raises(InputError, match="this project has. Received: classifier.dense.weight"):
-        adapted_arrays(arrays, BertConfig(vocab_size=60), Changes(positions=600), GOOGLE_NAMES)
+        adapted_arrays(arrays, BertConfig(vocab_size=60), GOOGLE_NAMES, positions=600)
 
 
 @pytest.mark.slow

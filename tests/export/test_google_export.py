@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from model_formats.encoders import ENCODERS
 from model_formats.google import export
 from model_formats.load_folder import load_folder
 from tests.support.golden import GOLDEN
@@ -40,7 +39,7 @@ def through(folder, output, checkpoint=None):
     output.mkdir()
     loaded = load_folder(str(folder), checkpoint and str(checkpoint))
     export(loaded, str(output))
-    return output / ENCODERS[loaded.model_type].checkpoint
+    return output / loaded.encoder.checkpoint
 
 
 def assert_same_bits(found, expected):

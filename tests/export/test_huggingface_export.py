@@ -11,7 +11,6 @@ from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
-from model_formats.huggingface import export as huggingface_export
 from model_formats.huggingface.export import export, split_into_shards
 from model_formats.load_folder import load_folder
 from tests.support.models.model_folders import drop_weights, write_folder
@@ -157,21 +156,6 @@ def test_heads_that_transformers_lacks(settings, task, message, tmp_path):
     assert not list((tmp_path / "out").iterdir())
 
 
-@pytest.mark.slow
-def test_groups_that_transformers_would_choose_otherwise(tmp_path):
-    """int(i / (L / G)) is one too small where the quotient is rounded down."""
-    total, groups = next(
-        (total, groups)
-        for total in range(2, 100)
-        for groups in range(1, total)
-        if any(i * groups // total != int(i / (total / groups)) for i in range(total))
-    )
-    sizes = {"num_hidden_layers": total, "num_hidden_groups": groups, "hidden_size": 4}
-    write_folder(tmp_path / "in", "albert", sizes=sizes)
-    with pytest.raises(InputError, match=f"num_hidden_groups={groups}, whose layers"):
-        exported(tmp_path / "in", tmp_path / "out")
-
-
 def test_shards(tmp_path):
     write_folder(tmp_path / "in")
     exported(tmp_path / "in", tmp_path / "one")
@@ -195,18 +179,6 @@ def test_division_into_shards():
     assert [list(shard) for shard in split_into_shards(arrays, 6)] == [["a", "b"], ["c"]]
     assert [list(shard) for shard in split_into_shards(arrays, 5)] == [["a"], ["b"], ["c"]]
     assert len(split_into_shards(arrays, None)) == 1
-
-
-def test_a_file_that_differs_is_noticed(tmp_path, monkeypatch):
-    def damaged(arrays, path, metadata):
-        first, *_ = arrays
-        return save(arrays | {first: arrays[first] + 1}, path, metadata=metadata)
-
-    save = huggingface_export.save_file
-    monkeypatch.setattr(huggingface_export, "save_file", damaged)
-    write_folder(tmp_path / "in")
-    with pytest.raises(OSError, match="on disk differs from its value in memory"):
-        exported(tmp_path / "in", tmp_path / "out")
 
 
 def card(folder, output):
