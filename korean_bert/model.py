@@ -82,7 +82,7 @@ class Model:
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
         self._weights: list[Any] = []  # of the layers that these two were made with
-        self._lock = threading.RLock()  # for the members above and objects made on first use
+        self._lock = threading.RLock()  # for objects made on first use
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Keras finds the classes of the networks once their modules are imported.
@@ -427,24 +427,20 @@ class Model:
     def _warn_once(self, longest, what):
         """Warns about the first text that reaches untrained positions, as the programs do."""
         known = self.loaded.trained_positions
-        if known is None or longest <= known:
+        if known is None or longest <= known or self._has_warned:
             return
-        with self._lock:
-            is_first, self._has_warned = not self._has_warned, True
-        if is_first:
-            warn_of_untrained_positions(self.loaded.source, longest, what)
+        self._has_warned = True
+        warn_of_untrained_positions(self.loaded.source, longest, what)
 
     def _warn_of_unknown(self, texts):
         """Warns once if too much of the first texts that the model gets is [UNK]."""
-        if self._unknown is None:
+        counter = self._unknown
+        if counter is None:
             return
-        with self._lock:
-            counter, found = self._unknown, None
-            if counter is not None:
-                counter.add(flatten(texts))
-                found = counter.describe()
-                if found or counter.is_done:
-                    self._unknown = None
+        counter.add(flatten(texts))
+        found = counter.describe()
+        if found or counter.is_done:
+            self._unknown = None
         if found:
             warnings.warn(found, stacklevel=3)  # the caller's line
 

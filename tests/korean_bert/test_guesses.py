@@ -13,7 +13,7 @@ from korean_bert.guesses import MaskGuesser, PieceKinds, text_of
 from korean_bert.masked_text import encode_masked, encode_with_masks
 from run_scripts.tools import fill_masks
 from tests.support import oracle
-from tests.support.models.model_folders import PIECES, write_folder, write_model
+from tests.support.models.model_folders import PIECES, write_model
 from tests.support.models.released_models import write_albert
 from tests.support.tiny_models import weights_of
 from tests.support.vocabularies import write_pieces
@@ -144,18 +144,6 @@ def test_pieces_with_other_marks(tmp_path):
     assert kinds.last.tolist() == [False] * 5 + [True, False, True, True, False, False]
     assert text_of(tokenizer, ("학", "교_")) == "학교"
     assert text_of(tokenizer, ("\u1112", "\u1161")) == "하"
-
-
-def test_what_is_refused(model, tmp_path):
-    for arguments, message in (
-        (("나는 갔다",), "a text must hold \\[MASK\\]. Received: '나는 갔다'"),
-        (("[MASK]" + " 나" * 40,), "at most 32 tokens .* Received: 43"),
-    ):
-        with pytest.raises(InputError, match=message):
-            model.fill_mask(*arguments)
-    write_folder(tmp_path, task="classification")
-    with pytest.raises(InputError, match="needs a pre-trained model .*classification"):
-        load_model(tmp_path).fill_mask("[MASK]")
 
 
 def test_no_room_for_more_pieces(model):

@@ -87,42 +87,6 @@ def test_a_file_in_the_home_folder(model, vectors, tmp_path, monkeypatch):
     assert model.search(TEXTS[0], "~/v.npy") == model.search(TEXTS[0], vectors)
 
 
-@pytest.mark.parametrize("top", (0, -1, 1.5, True, "5", None))
-def test_how_many_are_found(model, vectors, top):
-    with pytest.raises(InputError, match="top must be a whole number"):
-        model.search(vectors[0:1], vectors, top)
-
-
-@pytest.mark.parametrize(
-    ("queries", "corpus", "message"),
-    [
-        ("가", "나", "texts must be in a list"),
-        (None, ["나"], "texts must be in a list. Received: None"),
-        ("가", {"나"}, "texts must be in a list"),
-        ("가", ["나", 3], "a text must be a string"),
-        ("가", [("나", "다")], "texts to compare must be strings"),
-        (np.zeros((2, 7), np.float32), ["나"], "vectors that are compared must have one size"),
-        ("가", np.zeros((2, 2, 256), np.float32), "vectors must be numbers with a decimal point"),
-        ("가", "none.npy", "none.npy must be an array of NumPy"),
-        ("가", np.full((12, 256), np.nan), "vectors must be finite numbers. Received: NaN"),
-        (np.full((1, 256), np.inf), np.ones((12, 256)), "vectors must be finite numbers"),
-        ("가", np.full((12, 256), np.inf, np.float32), "vectors must be finite numbers"),
-    ],
-)
-@pytest.mark.filterwarnings("error")  # the message is all
-def test_what_is_refused(model, queries, corpus, message):
-    with pytest.raises(InputError, match=message):
-        model.search(queries, corpus)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("value", (np.nan, np.inf))
-def test_similarity_refuses_what_is_not_finite(model, vectors, value):
-    for damaged in (np.full((2, 256), value, np.float32), np.full(256, value)):
-        with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
-            model.similarity(vectors, damaged)
-
-
 def test_texts_are_clustered(model, vectors, tmp_path):
     labels = model.cluster(TEXTS, 3)
     assert labels.shape == (5,) and labels.dtype.kind == "i" and {*labels} == {0, 1, 2}
@@ -142,29 +106,6 @@ def test_a_seed_gives_one_result(model):
     np.testing.assert_array_equal(found[0], model.cluster(drawn, 9))
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("texts", "k", "seed", "message"),
-    [
-        (TEXTS, 0, 0, "k must be a whole number, at least 1. Received: 0"),
-        (TEXTS, 2.0, 0, "k must be a whole number"),
-        (TEXTS, True, 0, "k must be a whole number"),
-        (TEXTS, 6, 0, "k must be at most the number of texts, 5. Received: 6"),
-        ([], 1, 0, "k must be at most the number of texts, 0. Received: 1"),
-        (TEXTS, 2, -1, "seed must be a whole number from 0 to 4294967295. Received: -1"),
-        (TEXTS, 2, 2**32, "seed must be a whole number"),
-        (TEXTS, 2, None, "seed must be a whole number"),
-        ("가", 1, 0, "texts must be in a list"),
-        ([("가", "나")], 1, 0, "texts to compare must be strings"),
-        (np.ones(256), 2, 0, "k must be at most the number of texts, 1"),
-        (np.full((3, 256), np.nan), 2, 0, "vectors must be finite numbers. Received: NaN"),
-    ],
-)
-def test_what_cluster_refuses(model, texts, k, seed, message):
-    with pytest.raises(InputError, match=message):
-        model.cluster(texts, k, seed)
 
 
 def test_cluster_without_scikit_learn(model, monkeypatch):

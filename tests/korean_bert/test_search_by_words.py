@@ -50,22 +50,6 @@ def test_unknown_characters_are_no_shared_word(model):
     assert [first.place, third.score] == [0, 0] and first.score > 0
 
 
-@pytest.mark.parametrize(
-    ("queries", "corpus", "method", "message"),
-    [
-        ("비", TEXTS, "tf_idf", "method must be one of vectors, bm25, hybrid. Received: 'tf_idf'"),
-        ("비", TEXTS, None, "method must be one of vectors, bm25, hybrid. Received: None"),
-        ("비", np.ones((5, 256)), "bm25", "corpus must be texts for every method but"),
-        ("비", "v.npy", "hybrid", "corpus must be texts for every method but"),
-        (np.ones((1, 256)), TEXTS, "hybrid", "queries must be texts for every method but"),
-        ("비", "비가 온다", "bm25", "texts must be in a list"),
-    ],
-)
-def test_what_search_by_words_refuses(model, queries, corpus, method, message):
-    with pytest.raises(InputError, match=message):
-        model.search(queries, corpus, method=method)
-
-
 def test_words_need_their_libraries(model, tmp_path, capsys, monkeypatch):
     """The message names the search, which is no evaluation."""
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
