@@ -43,6 +43,7 @@ class BuildVocabFlags:
         "unless --compare is given.",
         is_input=True,
         is_path=True,
+        not_with=("compare",),
     )
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: lines of plain text. jsonl: one JSON object per "
@@ -57,7 +58,8 @@ class BuildVocabFlags:
     )
     output_dir: str = groups.OUTPUT.output_folder(
         "The folder to write the tokenizer to; other programs take it as --tokenizer_dir. "
-        "Required unless --compare is given."
+        "Required unless --compare is given.",
+        not_with=("compare",),
     )
     overwrite: bool = groups.OUTPUT.flag(
         False,
@@ -72,7 +74,8 @@ class BuildVocabFlags:
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.optional(
-        "The sentences for --compare to tokenize, separated by |. Default: five built-in sentences."
+        "The sentences to tokenize, separated by |. Default: five built-in sentences.",
+        needs=("compare",),
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The maximum number of tokens in the vocabulary.", least=1
@@ -88,12 +91,14 @@ class BuildVocabFlags:
         "circled numbers and ligatures with plain characters but, unlike standard NFKC, keeps "
         "standalone jamo such as ㅋㅋ.",
         choices=("NFC", "NFKC"),
+        not_with=("compare",),
     )
     unknown: str = groups.VOCABULARY.flag(
         "character",
         "How to tokenize a character that the vocabulary lacks, other than a Hangul syllable,"
         " which is split into jamo. character: as [UNK]. bytes: as one token per UTF-8 byte.",
         choices=("character", "bytes"),
+        not_with=("compare",),
     )
     num_unused: int = groups.VOCABULARY.flag(
         0,
@@ -114,6 +119,7 @@ class BuildVocabFlags:
     do_lower_case: bool = groups.TOKENIZER.flag(
         False,
         "Lower-case the text before learning; the saved tokenizer also lower-cases its input.",
+        not_with=("compare",),
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
@@ -139,11 +145,6 @@ class BuildVocabFlags:
 # not measured (docs/tokenizers.md, "Whether it helps a model").
 ENOUGH_PIECES, MEASURED_BYTES = 16_000, 37_000_000
 
-LEARNING_FLAGS = ("input_file", "output_dir")
-
-# These flags have no effect on existing vocabularies, which have their own tokenizers.
-NOT_COMPARED = (*LEARNING_FLAGS, "do_lower_case", "normalization", "unknown")
-
 # They have particles, a contraction, a compound, chat, digits, Latin letters and a rare syllable.
 SENTENCES = (
     "할머니께서는 어제 시장에서 사과를 사셨다.",
@@ -158,11 +159,9 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     """Learns and writes a vocabulary, or compares vocabularies."""
     if flags.compare:
         return compare(flags)
-    for name in LEARNING_FLAGS:
+    for name in ("input_file", "output_dir"):
         if not getattr(flags, name):
             raise InputError(f"--{name} must be given (or --compare alone). Received: no --{name}")
-    if flags.text:
-        raise InputError("--text requires --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
     files = find_texts(flags.input_file)
@@ -260,10 +259,6 @@ def has_too_many_pieces(report: Mapping[str, Any]) -> bool:
 
 def compare(flags: BuildVocabFlags) -> None:
     """Prints how each vocabulary tokenizes each sentence."""
-    options = [field for field in dataclasses.fields(flags) if field.name in NOT_COMPARED]
-    given = [field.name for field in options if getattr(flags, field.name) != field.default]
-    if given:
-        raise InputError(f"--compare must be given without --{given[0]}. Received: both")
     from tokenization.comparison import open_vocabularies
 
     paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)

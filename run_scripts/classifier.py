@@ -115,6 +115,7 @@ class ClassifierFlags(TextFlags):
     labels: str = groups.COLUMNS.optional(
         "All labels of your own data, comma-separated. Default: the labels in the training file.",
         convert=spell_labels,
+        not_with=("task_type=regression",),
     )
     metrics: str = groups.COLUMNS.optional(
         "The metrics to compute on your own data, comma-separated. The first selects the best"
@@ -131,25 +132,23 @@ class ClassifierFlags(TextFlags):
     )
     export_dir: str = groups.EXPORT.output_folder(
         "Write a SavedModel, which takes serialized tf.Examples, to a new subfolder of this "
-        "folder. The best checkpoint is exported if evaluations selected one, else the last."
+        "folder. The best checkpoint is exported if evaluations selected one, else the last.",
+        not_with=("num_seeds",),
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel written to --export_dir returns as "threshold" with its'
         " predictions, for your own use.",
         least=-1e9,
+        needs=("export_dir",),
     )
 
 
 def classify(values: ClassifierFlags) -> None:
     """Checks run_classifier's own flags and runs the program."""
     predicted = split_of_predicted_file(values, ".csv")
-    if values.labels and values.task_type == "regression":
-        raise InputError(
-            "--labels must be left out with --task_type=regression, whose labels are scores. "
-            f"Received: --labels={values.labels}"
-        )
     own = check_own_files(values)
-    check_export(values)
+    if values.export_dir:
+        make_writable(values.export_dir, "--export_dir must be a directory that can be written")
     finetune(values, PROGRAM, **predicted, **own)
 
 
@@ -212,22 +211,6 @@ def lacks_column(path: str, name: str | None, values: ClassifierFlags) -> bool:
 def own_files(values: ClassifierFlags) -> dict[str, str]:
     """Returns a dict of split -> path for the flags that name files."""
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
-
-
-def check_export(values: ClassifierFlags) -> None:
-    """Raises an `InputError` if the export cannot work, before any work is done."""
-    if values.threshold_to_export is not None and not values.export_dir:
-        raise InputError(
-            "--threshold_to_export requires --export_dir. Received: "
-            f"--threshold_to_export={values.threshold_to_export} without"
-        )
-    if values.export_dir and values.num_seeds > 1:
-        raise InputError(
-            "--export_dir requires --num_seeds=1: export the seed of your choice afterwards, "
-            f"without --do_train. Received: --num_seeds={values.num_seeds}"
-        )
-    if values.export_dir:
-        make_writable(values.export_dir, "--export_dir must be a directory that can be written")
 
 
 def read_examples(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Any], dict[str, int]]:

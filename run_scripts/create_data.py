@@ -70,7 +70,6 @@ from run_scripts.flags.create_data import (
     list_files_read,
     resolve_defaults,
 )
-from run_scripts.flags.declaration import is_given, names_of
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.given_model import named_tokenizer
@@ -152,10 +151,6 @@ def create_data(flags: CreateDataFlags) -> None:
 
 def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
     """Checks the flags and fills in those that are not given."""
-    for name in names_of(flags, "no_effect"):
-        # Unless the flag chose the defaults, as --input_file_mode may; the first line names it.
-        if is_given(flags, name) and f"--{name}" not in defaults.reason:
-            print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)
     check_engine(flags)
     check_replacements(flags)

@@ -64,7 +64,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         takes=(FILE, NOTHING),
     )
     projector_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir)."
+        "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir).",
+        not_with=("pooling=none",),
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
@@ -82,6 +83,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         False,
         "Write vectors from the embedding table for the words in --input_file or, without it, for "
         "the whole vocabulary. A word of several tokens gets the mean of their vectors.",
+        not_with=("pooling=none",),
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
@@ -95,10 +97,12 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         least=SHORTEST,
     )
     batch_size: int = groups.PROCESSES.flag(32, "The number of lines to process at once.", least=1)
-    use_tpu: bool = groups.TPU.flag(False, "Must be off: this program runs on GPUs and CPUs.")
-    master: str = groups.TPU.optional("Accepted but has no effect.")
-    num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
-    use_one_hot_embeddings: bool = groups.TPU.flag(False, "Accepted but has no effect.")
+    use_tpu: bool = groups.TPU.flag(
+        False, "Must be off: this program runs on GPUs and CPUs.", refused=True
+    )
+    master: str = groups.TPU.unused()
+    num_tpu_cores: int = groups.TPU.unused(least=0)
+    use_one_hot_embeddings: bool = groups.TPU.unused()
 
 
 def extract_features(values: ExtractFeaturesFlags) -> None:
@@ -211,8 +215,6 @@ def is_of_arrays(values: ExtractFeaturesFlags) -> bool:
 
 def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
     """Raises an `InputError` if the flags cannot work, whatever the text is."""
-    if values.use_tpu:
-        raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")
     if not places(values):
         raise InputError("one of --output_file, --projector_dir must be given. Received: none")
     if not values.input_file and not values.word_embeddings:
@@ -224,9 +226,6 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
                     f"--{name} is for an --output_file that ends in {ARRAYS}. Received: "
                     f"--{name}={getattr(values, name)}, --output_file={values.output_file}"
                 )
-    for name in ("projector_dir", "word_embeddings"):
-        if getattr(values, name) and values.pooling == "none":
-            raise InputError(f"--{name} needs a vector a line. Received: --pooling=none")
     if values.input_file and (kind := kind_of_path(values.input_file)) in (FOLDER, NOTHING):
         raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
     output = values.output_file or ""

@@ -43,9 +43,6 @@ JOBS = {
 MOST_COLUMNS = 6
 MOST_LENGTHS = 4
 
-# The usual --dupe_factor, which only --masking=static has.
-DUPE_FACTOR = 10
-
 # The vocabulary size if neither a flag nor the configuration gives one.
 USUAL_VOCABULARY = 32_000
 
@@ -70,33 +67,40 @@ class CorpusPlanFlags:
         "column each. Default: no plan; the program prints tables that compare models instead."
     )
     config_file: str = groups.MODEL.input_file(
-        "The configuration files of the models to compare, comma-separated. Not allowed with "
-        "--corpus_gb. Default: all published sizes of BERT and ALBERT, with English vocabularies.",
+        "The configuration files of the models to compare, comma-separated. Default: all "
+        "published sizes of BERT and ALBERT, with English vocabularies.",
         is_list=True,
+        not_with=("corpus_gb",),
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "Comma-separated sequence lengths for the tables that the program prints without "
-        "--corpus_gb.",
+        "Comma-separated sequence lengths for the tables.",
+        not_with=("corpus_gb",),
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The batch size, in examples, for the memory tables that the program prints without "
-        "--corpus_gb.",
+        "The batch size, in examples, for the memory tables.",
         least=1,
+        not_with=("corpus_gb",),
     )
     model: str = groups.MODEL.flag(
         "bert_base",
         "The model to plan for. Its training settings are read from run_scripts/flagfiles.",
         choices=tuple(JOBS),
+        needs=("corpus_gb",),
     )
     vocab_size: int = groups.VOCABULARY.optional(
         f"The vocabulary size. Default: the --config_file's, or {USUAL_VOCABULARY:,}.",
         least=1,
+        needs=("corpus_gb or config_file",),
     )
-    gpus: int = groups.PROCESSES.flag(8, "The number of GPUs that train together.", least=1)
+    gpus: int = groups.PROCESSES.flag(
+        8, "The number of GPUs that train together.", least=1, needs=("corpus_gb",)
+    )
     gpu: str = groups.PROCESSES.optional(
-        "The GPU model to plan for. Default: all listed GPUs.", choices=tuple(CARDS)
+        "The GPU model to plan for. Default: all listed GPUs.",
+        choices=tuple(CARDS),
+        needs=("corpus_gb",),
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
@@ -104,6 +108,7 @@ class CorpusPlanFlags:
         "assumption; measure your GPU's share with python -m benchmarks.speed.devices.",
         above=0,
         most=1,
+        needs=("corpus_gb",),
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
@@ -118,11 +123,13 @@ class CorpusPlanFlags:
         "plan shows. The first has the number of updates set in run_scripts/flagfiles. BERT "
         "was trained for about 40 passes.",
         above=0,
+        needs=("corpus_gb",),
     )
     cores: int = groups.PROCESSES.flag(
         16,
         "The number of CPU cores on the machine that creates the record files.",
         least=1,
+        needs=("corpus_gb",),
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
@@ -130,21 +137,24 @@ class CorpusPlanFlags:
         "record, masked during training. static: one sequence in each record, masked in "
         "advance, as in Google's programs.",
         choices=("dynamic", "static"),
+        needs=("corpus_gb",),
     )
     dupe_factor: int = groups.ROWS.flag(
-        DUPE_FACTOR,
-        "The number of copies of the text in the records, each with different masks. Only for"
-        " --masking=static.",
+        10,
+        "The number of copies of the text in the records, each with different masks.",
         least=1,
+        needs=("corpus_gb", "masking=static"),
     )
     compression: str = groups.OUTPUT.flag(
-        "none", "The compression of the record files.", choices=COMPRESSIONS
+        "none",
+        "The compression of the record files.",
+        choices=COMPRESSIONS,
+        needs=("corpus_gb",),
     )
 
 
 def show_plan(flags: CorpusPlanFlags) -> None:
     """Prints the plan for a corpus or the tables of models."""
-    refuse_unused(flags)
     if not flags.corpus_gb:
         show_sizes(flags)
         return
@@ -160,37 +170,6 @@ def show_plan(flags: CorpusPlanFlags) -> None:
             )
     cards = [CARDS[flags.gpu]] if flags.gpu else list(CARDS.values())
     print_plan(flags, sizes, config, phases, cards)
-
-
-# The flags that only the tables of models read, and the flags that both the tables and a plan read.
-# Only a plan reads the other flags.
-OF_TABLES = ("config_file", "lengths", "batch_size")
-OF_BOTH = ("corpus_gb", "token_dropping", "vocab_size")
-
-
-def refuse_unused(flags: CorpusPlanFlags) -> None:
-    """Raises an `InputError` for a plan's flags without --corpus_gb or tables' flags with it."""
-    if flags.vocab_size and not (flags.corpus_gb or flags.config_file):
-        raise InputError(
-            "--vocab_size must be given with --corpus_gb or --config_file. Received: "
-            f"--vocab_size={flags.vocab_size}"
-        )
-    if flags.corpus_gb and flags.masking == "dynamic" and flags.dupe_factor != DUPE_FACTOR:
-        raise InputError(
-            "--dupe_factor must be given with --masking=static. Received: "
-            f"--masking=dynamic, --dupe_factor={flags.dupe_factor}"
-        )
-    for field in dataclasses.fields(flags):
-        name, value = field.name, getattr(flags, field.name)
-        if name in OF_BOTH or value == field.default:
-            continue
-        if name in OF_TABLES and flags.corpus_gb:
-            raise InputError(
-                f"--{name} must be given without --corpus_gb: it is for tables of models. "
-                f"Received: --{name}={value}"
-            )
-        if name not in OF_TABLES and not flags.corpus_gb:
-            raise InputError(f"--{name} must be given with --corpus_gb. Received: --{name}={value}")
 
 
 def with_vocabulary(flags: CorpusPlanFlags, config: EncoderConfig) -> EncoderConfig:

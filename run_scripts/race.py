@@ -55,7 +55,9 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "options (the same number in all objects) and label (an index from 0, or a letter).",
         convert=str.lower,  # as google-research/albert, for --task_name=RACE
     )
-    high_only: bool = groups.COLUMNS.flag(False, "Use only the high-school questions of RACE.")
+    high_only: bool = groups.COLUMNS.flag(
+        False, "Use only the high-school questions of RACE.", not_with=("middle_only",)
+    )
     middle_only: bool = groups.COLUMNS.flag(False, "Use only the middle-school questions of RACE.")
     do_train: bool = shared("do_train", default=None)
     do_eval: bool = shared("do_eval", default=None)
@@ -74,21 +76,17 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(None),
-        help="The number of passes over the training examples. Cannot be combined with "
-        "--train_step. Default: --train_step sets the number of updates.",
+        help="The number of passes over the training examples. Default: --train_step sets the "
+        "number of updates.",
     )
-    train_step: int = shared(
-        "train_step", default=PerModel(12000), help="The number of training updates."
-    )
+    train_step: int = shared("train_step", default=PerModel(12000))
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of updates used for warm-up. Cannot be combined with --warmup_step. "
-        "Default: --warmup_step sets the number of warm-up updates.",
+        help="The share of updates used for warm-up. Default: --warmup_step sets the number of "
+        "warm-up updates.",
     )
-    warmup_step: int = shared(
-        "warmup_step", default=PerModel(1000), help="The number of warm-up updates."
-    )
+    warmup_step: int = shared("warmup_step", default=PerModel(1000))
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.optional(
         "Another name for --keep_checkpoint_max.", least=0
@@ -96,11 +94,11 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     dropout_prob: float = groups.COMPATIBILITY.optional(
         "Another name for --classifier_dropout.", least=0, below=1
     )
-    train_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect: the examples are read from --data_dir.", no_effect=True
+    train_file: str = groups.COMPATIBILITY.unused(
+        "Accepted but has no effect: the examples are read from --data_dir."
     )
-    eval_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
-    predict_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
+    eval_file: str = groups.COMPATIBILITY.unused()
+    predict_file: str = groups.COMPATIBILITY.unused()
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +112,6 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
 
 def answer_multiple_choice(values: RaceFlags) -> None:
     """Checks run_race's own flags and runs the program."""
-    if values.high_only and values.middle_only:
-        raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     finetune(values, PROGRAM)
 
 

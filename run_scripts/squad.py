@@ -137,7 +137,10 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         0.1, "The dropout rate in ALBERT's SQuAD 2.0 head.", least=0, below=1
     )
     classifier_dropout: float = shared(
-        "classifier_dropout", help="Accepted but has no effect.", group=groups.COMPATIBILITY
+        "classifier_dropout",
+        help="Accepted but has no effect.",
+        group=groups.COMPATIBILITY,
+        no_effect=True,
     )
     num_train_epochs: float = shared(
         "num_train_epochs",
@@ -147,21 +150,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     train_step: int = shared("train_step", default=PerModel(None))
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
-    train_feature_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.", no_effect=True
-    )
-    predict_feature_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.", no_effect=True
-    )
-    predict_feature_left_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.", no_effect=True
-    )
-    verbose_logging: bool = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.", no_effect=True
-    )
-    use_einsum: bool = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
+    train_feature_file: str = groups.COMPATIBILITY.unused()
+    predict_feature_file: str = groups.COMPATIBILITY.unused()
+    predict_feature_left_file: str = groups.COMPATIBILITY.unused()
+    verbose_logging: bool = groups.COMPATIBILITY.unused()
+    use_einsum: bool = groups.COMPATIBILITY.unused()
     export_dir: str = groups.COMPATIBILITY.optional(
-        "Refused: use export_model.py --format=saved_model to write a SavedModel."
+        "Must be left out: export_model.py --format=saved_model writes a SavedModel.", refused=True
     )
 
     @property
@@ -184,11 +179,6 @@ def answer(values: SquadFlags) -> None:
 
 def check_squad_flags(values: SquadFlags) -> None:
     """Raises an `InputError` if flags cannot work, whatever settings the model's folder has."""
-    if values.export_dir:
-        raise InputError(
-            "--export_dir must not be given: export_model.py --format=saved_model writes a "
-            f"SavedModel of --output_dir. Received: {values.export_dir}"
-        )
     needed = {"train_file": "--do_train"} if values.do_train else {}
     for name in ("train_articles", "predict_articles"):
         read_articles(getattr(values, name), name)

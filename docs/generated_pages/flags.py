@@ -10,7 +10,7 @@ from run_scripts.conversion.adapt_checkpoint import AdaptFlags
 from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
-from run_scripts.flags.declaration import PerModel, value_type
+from run_scripts.flags.declaration import PerModel, full_help, value_type
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import FinetuneFlags, TextFlags
@@ -173,7 +173,7 @@ def _row(fields):
 
 def _about(field):
     """Returns the values, the default and the help of a flag as cells of a row."""
-    help = field.metadata["help"].replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
+    help = full_help(field).replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
     return f"{_values(field)} | {_default(field)} | {help}"
 
 

@@ -170,7 +170,7 @@ def status(program, references, name, language):
         return words["off"]
     if name == "masked_lm_budget":
         return words["zero"]
-    if help.startswith("Refused"):
+    if field.metadata["refused"]:
         return words["refused"]
     if help.startswith("Another name for "):
         return words["alias"].format(help.split()[3].strip("-."))

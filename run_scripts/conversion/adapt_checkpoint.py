@@ -57,8 +57,8 @@ class AdaptFlags:
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The folder of the new tokenizer, with tokenizer_config.json, as written by "
-        "build_vocab. Cannot be combined with --add_tokens. Default: the tokenizer in "
-        "--model_dir."
+        "build_vocab. Default: the tokenizer in --model_dir.",
+        not_with=("add_tokens",),
     )
     add_tokens: str = groups.RESIZING.input_file(
         "A file of words to add to the vocabulary, one per line. Write ##X if X continues a word. "
@@ -70,6 +70,7 @@ class AdaptFlags:
         "into which it splits. random: from a normal distribution with the mean and standard "
         "deviation of the old embeddings.",
         choices=("mean", "random"),
+        needs=("tokenizer_dir or add_tokens",),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
         "The number of positions in the adapted model. It must be larger than in the model in"
@@ -78,10 +79,11 @@ class AdaptFlags:
         least=1,
     )
     new_positions: str = groups.RESIZING.optional(
-        "How to initialize the embeddings of new positions, with --max_position_embeddings. "
-        "repeat: repeat the trained ones. interpolate: stretch the trained ones over the new "
-        "length, which also changes the old positions. Default: repeat.",
+        "How to initialize the embeddings of new positions. repeat: repeat the trained ones. "
+        "interpolate: stretch the trained ones over the new length, which also changes the old "
+        "positions. Default: repeat.",
         choices=tuple(METHODS),
+        needs=("max_position_embeddings",),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer in --model_dir lower-cases text. Only for folders without "
@@ -150,27 +152,11 @@ def adapt(values: AdaptFlags) -> None:
 
 
 def check_flags(values: AdaptFlags) -> None:
-    """Raises an `InputError` if flags contradict each other or ask for nothing."""
-    vocabulary = [name for name in ("tokenizer_dir", "add_tokens") if getattr(values, name)]
-    if len(vocabulary) > 1:
-        raise InputError(
-            "--tokenizer_dir must be given without --add_tokens (run the program twice). "
-            "Received: both"
-        )
-    if not vocabulary and values.max_position_embeddings is None:
+    """Raises an `InputError` if flags ask for nothing."""
+    if not (values.tokenizer_dir or values.add_tokens or values.max_position_embeddings):
         raise InputError(
             "one of --tokenizer_dir, --add_tokens, --max_position_embeddings must be given. "
             "Received: none"
-        )
-    if values.new_rows != "mean" and not vocabulary:
-        raise InputError(
-            "--new_rows must be given with --tokenizer_dir or --add_tokens. Received: "
-            f"--new_rows={values.new_rows} alone"
-        )
-    if values.new_positions and values.max_position_embeddings is None:
-        raise InputError(
-            "--new_positions must be given with --max_position_embeddings. Received: "
-            f"--new_positions={values.new_positions} alone"
         )
 
 

@@ -189,6 +189,7 @@ class CreateDataFlags(TokenizerFlags):
         "The number of worker processes. Does not affect the record files. Default: one per core.",
         least=1,
         in_manifest=False,
+        not_with=("engine=spark",),
     )
     num_tasks: int = groups.PROCESSES.flag(
         1,
@@ -212,18 +213,14 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     spark_master: str = groups.PROCESSES.optional(
-        "The Spark master URL for --engine=spark, such as spark://host:7077, yarn, k8s://... or "
-        "local[4].",
+        "The Spark master URL, such as spark://host:7077, yarn, k8s://... or local[4].",
         in_manifest=False,
+        needs=("engine=spark",),
     )
     input_file_mode: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect, except on the default of --objective.",
-        in_manifest=False,
-        no_effect=True,
+        "Accepted but has no effect, except on the default of --objective.", in_manifest=False
     )
-    parallel: bool = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.", in_manifest=False, no_effect=True
-    )
+    parallel: bool = groups.COMPATIBILITY.unused(in_manifest=False)
 
 
 # The flags of google-research/albert's script that google-research/bert's lacks, except parallel,
@@ -301,7 +298,7 @@ def check_replacements(flags: CreateDataFlags) -> None:
 
 
 def check_engine(flags: CreateDataFlags) -> None:
-    """Raises an `InputError` for flags of the other engine or --task_index >= --num_tasks."""
+    """Raises an `InputError` for Spark without an address or --task_index >= --num_tasks."""
     if flags.task_index >= flags.num_tasks:
         raise InputError(
             "--task_index must be below --num_tasks (tasks count from 0). Received: "
@@ -309,18 +306,8 @@ def check_engine(flags: CreateDataFlags) -> None:
         )
     if flags.engine == "spark" and not flags.spark_master:
         raise InputError(
-            "--engine=spark requires --spark_master, such as spark://host:7077 or local[4]. "
+            "--engine=spark needs --spark_master, such as spark://host:7077 or local[4]. "
             "Received: no address"
-        )
-    if flags.engine != "spark" and flags.spark_master:
-        raise InputError(
-            "--spark_master requires --engine=spark. "
-            f"Received: --spark_master={flags.spark_master}, --engine={flags.engine}"
-        )
-    if flags.engine == "spark" and flags.num_workers:
-        raise InputError(
-            "--num_workers requires --engine=local; Spark has its own setting, "
-            f"spark.executor.cores. Received: --num_workers={flags.num_workers}"
         )
 
 

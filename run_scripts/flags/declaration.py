@@ -60,6 +60,9 @@ def flag(
     recorded: bool = False,
     in_manifest: bool = True,
     no_effect: bool = False,
+    refused: bool = False,
+    needs: Sequence[str] = (),
+    not_with: Sequence[str] = (),
     kept: bool = False,
     choices: Sequence[str] | None = None,
     convert: Callable[[str], str] | None = None,
@@ -84,6 +87,11 @@ def flag(
         in_manifest: whether the flag affects the bytes of pre-training records; a resumed run of
             create_pretraining_data compares only these flags.
         no_effect: whether the flag exists only so that command lines with it still work.
+        refused: whether any value but the default is an error, for the reason in `help`, which
+            begins with "Must be".
+        needs: what must be given with the flag, each another flag, another flag's value or one of
+            several: "output_dir", "engine=spark", "data_file or train_file".
+        not_with: what must not be given with the flag, each another flag or another flag's value.
         kept: whether a resumed training must keep the value in its training record, or the
             default if the record lacks the flag.
         choices: the allowed values, for a string flag.
@@ -98,8 +106,8 @@ def flag(
     about = dict(
         help=help, group=group, required=required, is_input=is_input,
         is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
-        in_manifest=in_manifest, no_effect=no_effect, kept=kept, choices=choices, convert=convert,
-        bounds=given,
+        in_manifest=in_manifest, no_effect=no_effect, refused=refused, needs=needs,
+        not_with=not_with, kept=kept, choices=choices, convert=convert, bounds=given,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata=about)
 
@@ -134,6 +142,66 @@ def check_bounds(values: "DataclassInstance") -> None:
         if not all(_BOUNDS[name][1](value, bound) for name, bound in bounds.items()):
             must = " and ".join(f"{_BOUNDS[name][0]} {bound}" for name, bound in bounds.items())
             raise InputError(f"--{field.name} must be {must}. Received: {value}")
+
+
+def full_help(field: dataclasses.Field[Any]) -> str:
+    """Returns the help of a flag, followed by the other flags that it needs or excludes."""
+    sentences = [field.metadata["help"]]
+    if needs := field.metadata["needs"]:
+        sentences.append(f"Needs {' and '.join(map(_written, needs))}.")
+    if not_with := field.metadata["not_with"]:
+        sentences.append(f"Not with {' or '.join(map(_written, not_with))}.")
+    return " ".join(sentences)
+
+
+def check_relations(given: "DataclassInstance", meant: "DataclassInstance") -> None:
+    """Raises an `InputError` for a flag that is refused, or lacks or excludes another flag.
+
+    `meant` are the `given` flags after `as_meant`, which may turn on what other flags need.
+    """
+    for field in dataclasses.fields(given):
+        if not _holds(given, field.name):
+            continue
+        received = f"Received: {_with_value(given, field.name)}"
+        if field.metadata["refused"]:
+            must = field.metadata["help"].replace("Must", "must", 1)
+            raise InputError(f"--{field.name} {must} {received}")
+        for other in field.metadata["needs"]:
+            if not any(_holds(meant, one) for one in other.split(_OR)):
+                raise InputError(f"--{field.name} needs {_written(other)}. {received} without")
+        for other in field.metadata["not_with"]:
+            if _holds(given, other):
+                both = f"{received} and {_with_value(given, other.partition('=')[0])}"
+                raise InputError(f"--{field.name} and --{other}: only one may be given. {both}")
+
+
+def unused(values: "DataclassInstance") -> list[str]:
+    """Returns the names of the given flags that have no effect."""
+    return [name for name in names_of(values, "no_effect") if _holds(values, name)]
+
+
+_OR = " or "
+
+
+def _holds(values, condition):
+    """Returns True if "flag" has another value than its default, or "flag=value" this value."""
+    name, _, wanted = condition.partition("=")
+    value = getattr(values, name)
+    if wanted:
+        return value == wanted
+    (default,) = (field.default for field in dataclasses.fields(values) if field.name == name)
+    return value is not False and value not in (None, "", default)
+
+
+def _written(condition):
+    """Returns an element of `needs` or `not_with` as it is written on a command line."""
+    return _OR.join(f"--{one}" for one in condition.split(_OR))
+
+
+def _with_value(values, name):
+    """Returns a flag with its value as it is written on a command line."""
+    value = getattr(values, name)
+    return f"--{name}" if value is True else f"--{name}={value}"
 
 
 def value_type(field: dataclasses.Field[Any]) -> Any:

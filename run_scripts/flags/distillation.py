@@ -13,6 +13,7 @@ from finetuning.tables import composed
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import MASKED_WORDS
 from run_scripts.flags import groups
+from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.training import check_outputs
 from tokenization.base import TokenizerInterface
 
@@ -22,13 +23,9 @@ LOGITS, RELATIONS = "logits", "minilm"
 # MiniLMv2 uses the first three, MiniLM "qk" and "vv" (`bert_tf.distillation.RelationTeacher`).
 ALL_RELATIONS = ("qq", "kk", "vv", "qk")
 
-# --distillation -> the flags that only this value uses.
-OWN_FLAGS = {
-    LOGITS: ("distillation_temperature",),
-    RELATIONS: ("distillation_relations", "relation_heads", "teacher_layer"),
-}
-
 _lasting = {"recorded": True, "kept": True}
+_of_teacher = {**_lasting, "needs": ("teacher_dir",)}
+_of_relations = {**_lasting, "needs": (f"distillation={RELATIONS}",)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +46,14 @@ class TeacherFlags:
         "from the teacher.",
         above=0,
         most=1,
-        **_lasting,
+        **_of_teacher,
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
         "The temperature t. Teacher and student are compared by softmax(logits / t); their "
         "distance is t^2 times the Kullback-Leibler divergence.",
         above=0,
-        **_lasting,
+        **_of_teacher,
     )
 
 
@@ -69,28 +66,29 @@ class PretrainingTeacherFlags(TeacherFlags):
         "What the student learns from the teacher. logits: the distribution over the vocabulary "
         "at masked positions. minilm: the self-attention relations of one layer, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
-        **_lasting,
+        **_of_teacher,
+    )
+    distillation_temperature: float = redeclare(
+        TeacherFlags, "distillation_temperature", needs=("teacher_dir", f"distillation={LOGITS}")
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "The self-attention relations that the student learns with --distillation=minilm, "
-        "comma-separated: qq, kk, vv (queries, keys or values with themselves) or qk (queries"
-        " with keys). qk,vv: attention distributions and value relations, as in the original "
-        "MiniLM.",
-        **_lasting,
+        "The self-attention relations that the student learns, comma-separated: qq, kk, vv "
+        "(queries, keys or values with themselves) or qk (queries with keys). qk,vv: attention "
+        "distributions and value relations, as in the original MiniLM.",
+        **_of_relations,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "The number of heads into which --distillation=minilm splits queries, keys and values"
-        " before it compares student and teacher. This number must divide both hidden sizes. "
-        "Default: the teacher's number of attention heads.",
+        "The number of heads into which queries, keys and values are split before student and "
+        "teacher are compared. This number must divide both hidden sizes. Default: the teacher's "
+        "number of attention heads.",
         least=1,
-        **_lasting,
+        **_of_relations,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "The teacher layer that --distillation=minilm learns from, counted from 1. Default: "
-        "the last layer.",
+        "The teacher layer to learn from, counted from 1. Default: the last layer.",
         least=1,
-        **_lasting,
+        **_of_relations,
     )
 
 
@@ -115,13 +113,6 @@ class GivenTeacher:
         Without the examples' `tokenizer`, the vocabularies are not compared.
         """
         if getattr(values, "teacher_dir", None) is None:
-            for field in dataclasses.fields(values):
-                value, group = getattr(values, field.name), field.metadata["group"]
-                if group == groups.DISTILLATION and value != field.default:
-                    raise InputError(
-                        f"--{field.name} needs --teacher_dir. Received: --{field.name}={value} "
-                        "without"
-                    )
             return None
         distillation = getattr(values, "distillation", None)  # only in run_pretraining
         if distillation is not None and values.objective != MASKED_WORDS.name:
@@ -136,8 +127,6 @@ class GivenTeacher:
         check_outputs(values, "teacher_dir", folder.path, outputs)
         _check_vocabulary(folder, tokenizer)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
-        if distillation is not None:
-            _refuse_of_another_distillation(values, distillation)
         if distillation == LOGITS:
             _check_logits(folder, config)
         _check_ids(folder, tokenizer.vocab_size if tokenizer else config.vocab_size)
@@ -193,19 +182,6 @@ def lasting_values(values: Any) -> dict[str, Any]:
         if field.metadata["recorded"]
         and (has_teacher or field.metadata["group"] != groups.DISTILLATION)
     }
-
-
-def _refuse_of_another_distillation(values, chosen):
-    """Raises an `InputError` for flags without effect under the chosen --distillation."""
-    defaults = {field.name: field.default for field in dataclasses.fields(values)}
-    for kind, names in OWN_FLAGS.items():
-        for name in names:
-            value = getattr(values, name)
-            if kind != chosen and value != defaults[name]:
-                raise InputError(
-                    f"--{name} needs --distillation={kind}. Received: --{name}={value} with "
-                    f"--distillation={chosen}"
-                )
 
 
 def _check_vocabulary(folder, tokenizer):

@@ -17,7 +17,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
+from run_scripts.flags.training import TrainingFlags, ascending_numbers, read_profile_steps
 
 if TYPE_CHECKING:
     from finetuning.downstream_task import TaskDataset
@@ -97,28 +97,32 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, {"albert": None}),
-        "The number of passes over the training examples. Cannot be combined with --train_step.",
+        "The number of passes over the training examples.",
         above=0,
         recorded=True,
+        not_with=("train_step",),
     )
     train_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 1000}),
-        "The number of training updates. Cannot be combined with --num_train_epochs.",
+        "The number of training updates.",
         least=1,
         recorded=True,
+        not_with=("num_train_epochs",),
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of updates used for warm-up. Cannot be combined with --warmup_step.",
+        "The share of updates used for warm-up.",
         least=0,
         below=1,
         recorded=True,
+        not_with=("warmup_step",),
     )
     warmup_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 0}),
-        "The number of warm-up updates. Cannot be combined with --warmup_proportion.",
+        "The number of warm-up updates.",
         least=0,
         recorded=True,
+        not_with=("warmup_proportion",),
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
@@ -129,12 +133,16 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     patience: int = groups.EVALUATION.flag(
         0,
-        "Stop training after this many consecutive evaluations without a better result. Needs"
-        " --eval_every_steps. 0: never.",
+        "Stop training after this many consecutive evaluations without a better result. 0: never.",
         least=0,
+        needs=("eval_every_steps",),
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "The same as --patience. Give only one of the two.", least=0
+        0,
+        "The same as --patience.",
+        least=0,
+        needs=("eval_every_steps",),
+        not_with=("patience",),
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
@@ -162,25 +170,15 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     classifier_dropout: float = groups.HEAD.flag(
         0.1, "The dropout rate before the output layer.", least=0, below=1, recorded=True
     )
-    cached_dir: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
+    cached_dir: str = groups.COMPATIBILITY.unused()
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
-        "Refused: download and unpack the module, and give its folder as --model_dir."
+        "Must be left out: download and unpack the module, and give its folder as --model_dir.",
+        refused=True,
     )
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Moves --early_stopping to `patience`; raises an `InputError` for unusable flags."""
-        if given["albert_hub_module_handle"]:  # which names a configuration in Google's programs
-            raise InputError(
-                "--albert_hub_module_handle must not be given: download and unpack the module, and "
-                "give its folder as --model_dir. Received: "
-                f"{given['albert_hub_module_handle']}"
-            )
-        if given["early_stopping"] and given["patience"]:
-            raise InputError(
-                "--patience and --early_stopping: only one may be given. Received: "
-                f"--patience={given['patience']}, --early_stopping={given['early_stopping']}"
-            )
+        """Moves --early_stopping to `patience`."""
         return {**given, "patience": given["patience"] or given["early_stopping"]}
 
 
@@ -189,7 +187,9 @@ class TextFlags(TeacherFlags, FinetuneFlags):
     """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
-    predict_file: str = groups.FILES.input_file("The file to predict with --do_predict.")
+    predict_file: str = groups.FILES.input_file(
+        "The file to predict.", needs=("do_predict",), not_with=("predict_split",)
+    )
     feature_layers: str = groups.LAYERS.optional(
         "The encoder layers whose outputs are concatenated as input to the head, such as "
         "-1,-2,-3,-4 (the last four); 0 is the embedding output. Default: the pooled output "
@@ -208,7 +208,7 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
     exports = getattr(values, "export_dir", None)  # which only some programs have
     if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
-    check_training_flags(values)
+    read_profile_steps(values)
     if values.random_seed + values.num_seeds - 1 > INT32_MAX:
         raise InputError(
             f"--random_seed + --num_seeds must be at most {INT32_MAX + 1}. Received: "
@@ -221,11 +221,6 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
         )
     if values.do_train and values.do_predict and values.predict_split == "train":
         raise InputError("--predict_split=train needs a run without --do_train. Received: both")
-    if values.patience and not values.eval_every_steps:
-        raise InputError(
-            "--patience needs --eval_every_steps, and so does --early_stopping. Received: "
-            f"--patience={values.patience} without"
-        )
 
 
 def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
@@ -235,28 +230,14 @@ def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
     """
     if not values.predict_file:
         return {}
-    if not values.do_predict:
-        raise InputError(
-            "--predict_file needs --do_predict. Received: "
-            f"--predict_file={values.predict_file} without"
-        )
-    if values.predict_split:
-        raise InputError(
-            "--predict_file and --predict_split: only one may be given. Received: both"
-        )
     return {"predict_split": split_of_file(values.predict_file, usual)}
 
 
 def unused_steps(given: FinetuneFlags) -> dict[str, None]:
     """Returns name -> None for each flag that a given flag of the same meaning makes unused."""
-    unused = {}
-    for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
-        chosen = [name for name in (one, other) if is_given(given, name)]
-        if len(chosen) == 2:
-            raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
-        if chosen:
-            unused[other if chosen == [one] else one] = None
-    return unused
+    other = {"num_train_epochs": "train_step", "warmup_proportion": "warmup_step"}
+    other |= {step: share for share, step in other.items()}
+    return {other[name]: None for name in other if is_given(given, name)}
 
 
 def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:

@@ -37,6 +37,10 @@ class Group(NamedTuple):
         """Declares a flag without which the program refuses to run."""
         return self.flag(None, help, required=True, **about)
 
+    def unused(self, help: str = "Accepted but has no effect.", **about: Any) -> Any:
+        """Declares a flag that exists only so that command lines with it still work."""
+        return self.flag(None, help, no_effect=True, **about)
+
     def input_file(self, help: str, **about: Any) -> Any:
         """Declares a flag that names a file to read."""
         return self.flag(None, help, is_input=True, takes=(FILE,), **about)

@@ -26,7 +26,7 @@ def config_of_objective(
     flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig, begun: "Begun"
 ) -> EncoderConfig:
     """Returns the model's configuration as flags change it; checks that they fit the objective."""
-    objective, received = OBJECTIVES[flags.objective], f"Received: --objective={flags.objective}"
+    objective = OBJECTIVES[flags.objective]
     if objective.encoders and model.model_type not in objective.encoders:
         titles = " or ".join(ENCODERS[name].title for name in objective.encoders)
         raise InputError(
@@ -35,16 +35,15 @@ def config_of_objective(
         )
     if flags.token_dropping and not objective.drops_tokens:
         names = " or ".join(o.name for o in OBJECTIVES.values() if o.drops_tokens)
-        raise InputError(f"--token_dropping needs --objective={names}. {received}")
+        raise InputError(
+            f"--token_dropping needs --objective={names}. Received: --objective={flags.objective}"
+        )
     if flags.token_dropping and config.num_block_calls < LEAST_CALLS:
         raise InputError(
             f"--token_dropping needs a model of at least {LEAST_CALLS} layers. Received: "
             f"{config.num_block_calls}"
         )
     if flags.objective != REPLACED_TOKENS.name:
-        for name in ("generator_size", "generator_dir"):
-            if getattr(flags, name):
-                raise InputError(f"--{name} needs --objective={REPLACED_TOKENS.name}. {received}")
         return config
     source = begun.checkpoint or model.checkpoint
     size = _size_in_folder(flags, source, config) if flags.generator_dir else flags.generator_size

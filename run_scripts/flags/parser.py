@@ -28,7 +28,16 @@ from bert_common import VERSION
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
-from run_scripts.flags.declaration import INT32_MAX, Flags, PerModel, check_bounds, value_type
+from run_scripts.flags.declaration import (
+    INT32_MAX,
+    Flags,
+    PerModel,
+    check_bounds,
+    check_relations,
+    full_help,
+    unused,
+    value_type,
+)
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.paths import check_path_kinds, check_paths
@@ -48,6 +57,8 @@ def run_program(
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help or --version was printed
             check_path_kinds(values)
+            if names := unused(values):
+                print(f"note: --{', --'.join(names)}: without effect here")
             with interruptible(), _warnings_in_one_line():
                 program(values)
         sys.stdout.flush()  # now, while a full disk can still be reported
@@ -116,7 +127,8 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
 
     If the class has a function `as_meant`, it turns the given values into the program's values,
     both dicts by name. Returns None after printing `--help` or `--version`. Raises an `InputError`
-    for an unknown flag, a value of the wrong type or out of bounds, or arguments not in UTF-8.
+    for an unknown flag, a value of the wrong type or out of bounds, flags that do not go together,
+    or arguments not in UTF-8.
     """
     for argument in argv:
         check_utf8(argument, "the command line")
@@ -159,7 +171,9 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     typed = flags_class(**chosen)
     check_bounds(typed)
     check_paths(typed)
-    return flags_class(**getattr(flags_class, "as_meant", dict)(chosen))
+    meant = flags_class(**getattr(flags_class, "as_meant", dict)(chosen))
+    check_relations(typed, meant)
+    return meant
 
 
 def define_flags(flags_class: "type[DataclassInstance]", values: absl_flags.FlagValues) -> None:
@@ -237,7 +251,7 @@ def _help_lines(field):
     bounds = field.metadata["bounds"].values()
     if kind == ["int"] and bounds and max(bounds) < INT32_MAX:
         kind = [" to ".join(map(str, bounds))]
-    return _described(f"{field.name}=<{'|'.join(kind)}>  ({shown})", field.metadata["help"])
+    return _described(f"{field.name}=<{'|'.join(kind)}>  ({shown})", full_help(field))
 
 
 def _shown(value):

@@ -6,11 +6,11 @@ import warnings
 from bert_common.errors import InputError
 from bert_tf.names import OPTIMIZER_NAMES
 from create_pretraining_data.records.record_format import RecordFormat
-from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
+from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, REPLACED_TOKENS
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import PretrainingTeacherFlags
-from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
+from run_scripts.flags.training import TrainingFlags, ascending_numbers, read_profile_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     vocab_file: str = groups.TOKENIZER.input_file(
         "The vocabulary that the record files were made with. It must not have more tokens "
         "than vocab_size in the configuration. If the configuration lacks vocab_size, the "
-        "number of tokens in this file is used."
+        "number of tokens in this file is used.",
+        not_with=("tokenizer_dir",),
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The folder of the tokenizer that the record files were made with. The program copies"
@@ -89,16 +90,17 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     generator_dir: str = groups.MODEL.input_folder(
-        "The folder of the generator that --objective=rtd starts from, saved by transformers "
-        "(ElectraForMaskedLM). Also requires the discriminator's weights (--model_dir or "
-        "--init_checkpoint)."
+        "The folder of the generator to start from, saved by transformers (ElectraForMaskedLM). "
+        "Also requires the discriminator's weights (--model_dir or --init_checkpoint).",
+        needs=(f"objective={REPLACED_TOKENS.name}",),
     )
     generator_size: float = groups.UPDATES.optional(
-        "The generator's hidden size as a fraction of the discriminator's, for --objective=rtd. "
-        "Default: from --generator_dir, else from the configuration.",
+        "The generator's hidden size as a fraction of the discriminator's. Default: from "
+        "--generator_dir, else from the configuration.",
         above=0,
         most=1,
         recorded=True,
+        needs=(f"objective={REPLACED_TOKENS.name}",),
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
@@ -167,9 +169,10 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations during training. Needs --eval_input_file "
-        "and --do_train. 0: no evaluation before the end of training.",
+        "The number of updates between evaluations during training. 0: no evaluation before the "
+        "end of training.",
         least=0,
+        needs=("eval_input_file",),
     )
     bucket_boundaries: str = groups.BATCHES.optional(
         "Comma-separated lengths in tokens, each below --max_seq_length, such as 128,256. "
@@ -188,10 +191,10 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Must be 0: Google's program fails with other values.", least=0, most=1
+        0.0, "Must be 0: Google's program fails with other values.", least=0, refused=True
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
-        False, "Must be off: Google's program failed with this flag."
+        False, "Must be off: Google's program failed with this flag.", refused=True
     )
 
     @property
@@ -213,15 +216,7 @@ def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
             print(f"note: without effect beside --max_train_hours: --{', --'.join(unused)}")
     if not (values.do_train or values.do_eval):
         raise InputError("--do_train or --do_eval must be on. Received: both off")
-    check_training_flags(values)
-    if values.masked_lm_budget:
-        raise InputError(
-            "--masked_lm_budget must be 0: Google's program fails with other values too, and "
-            "create_pretraining_data.py --masking=dynamic draws masks while training. "
-            f"Received: {values.masked_lm_budget}"
-        )
-    if values.init_from_group0:
-        raise InputError("--init_from_group0 must be off: Google's program fails on it too")
+    read_profile_steps(values)
     if values.do_train and not values.max_train_hours:
         if start and not count:
             warnings.warn(
@@ -235,11 +230,6 @@ def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
                 "--learning_rate",
                 stacklevel=2,
             )
-    if values.eval_every_steps and not (values.eval_input_file and values.do_train):
-        raise InputError(
-            "--eval_every_steps needs --eval_input_file and --do_train. Received: "
-            f"--eval_every_steps={values.eval_every_steps} without"
-        )
 
 
 def read_bucket_boundaries(text: str | None, record_format: RecordFormat) -> tuple[int, ...]:

@@ -118,8 +118,6 @@ def find_tokenizer(
     Without a tokenizer, counts the tokens of --vocab_file. Raises an `InputError` if the model's
     table has fewer rows than tokens, or if the records were made with a different tokenizer.
     """
-    if values.vocab_file and values.tokenizer_dir:
-        raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
     tokenizer, size, mark, flag_name = None, None, ("", ""), "model_dir"
     if values.tokenizer_dir:
         flag_name, tokenizer = "tokenizer_dir", load_tokenizer(values.tokenizer_dir)

@@ -166,27 +166,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "10 on GPUs, 1 on a CPU.",
         least=1,
     )
-    iterations_per_loop: int = groups.TPU.optional("Accepted but has no effect.", least=0)
-    use_tpu: bool = groups.TPU.flag(False, "Must be off: this program trains on GPUs and CPUs.")
-    tpu_name: str = groups.TPU.optional("Accepted but has no effect.")
-    tpu_zone: str = groups.TPU.optional("Accepted but has no effect.")
-    gcp_project: str = groups.TPU.optional("Accepted but has no effect.")
-    master: str = groups.TPU.optional("Accepted but has no effect.")
-    num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
-
-
-def check_training_flags(values: TrainingFlags) -> None:
-    """Raises an `InputError` for invalid values, without reading files; notes unused values."""
-    if values.use_tpu:
-        raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
-    read_profile_steps(values)
-    fields = dataclasses.fields(values)
-    for_tpus = [f.name for f in fields if f.metadata["group"] == groups.TPU and f.default is None]
-    others = [f.name for f in fields if f.metadata["no_effect"]]
-    for names, reason in ((for_tpus, "for TPUs, "), (others, "")):
-        given = [name for name in names if getattr(values, name) is not None]
-        if given:
-            print(f"note: --{', --'.join(given)}: {reason}without effect here")
+    iterations_per_loop: int = groups.TPU.unused(least=0)
+    use_tpu: bool = groups.TPU.flag(
+        False, "Must be off: this program trains on GPUs and CPUs.", refused=True
+    )
+    tpu_name: str = groups.TPU.unused()
+    tpu_zone: str = groups.TPU.unused()
+    gcp_project: str = groups.TPU.unused()
+    master: str = groups.TPU.unused()
+    num_tpu_cores: int = groups.TPU.unused(least=0)
 
 
 def check_checkpoint(path: str | None) -> str | None:

@@ -51,15 +51,17 @@ class RetrievalFlags(DeviceFlags):
     )
     split: str = groups.FILES.optional(
         "The split to evaluate, from the qrels folder in --data_dir: train, dev or test. "
-        f"Default: {SPLIT}."
+        f"Default: {SPLIT}.",
+        needs=("data_dir",),
     )
     questions: str = groups.FILES.input_file(
         "A file of questions in SQuAD's format, such as KorQuAD 1.0. Give either this flag or"
         " --data_dir."
     )
     articles: str = groups.FILES.optional(
-        "The range of articles to use from the --questions file, counted from 0; 0:100 means "
-        "the first hundred. Default: all."
+        "The range of articles to use, counted from 0; 0:100 means the first hundred. Default: "
+        "all.",
+        needs=("questions",),
     )
     max_seq_length: int = groups.ROWS.optional(
         "The maximum number of tokens in a query or a text, including special tokens. "
@@ -105,10 +107,6 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 def read_collection(values: RetrievalFlags) -> Collection:
     """Reads the queries and texts that the flags name."""
     articles = read_articles(values.articles, "articles")
-    if values.questions and values.split:
-        raise InputError(f"--split needs --data_dir. Received: --split={values.split}")
-    if values.data_dir and articles:
-        raise InputError(f"--articles needs --questions. Received: --articles={values.articles}")
     if values.data_dir:
         return read_beir(*beir_files(values.data_dir, values.split or SPLIT))
     questions, _ = read_questions(values.questions, with_answers=False, articles=articles)

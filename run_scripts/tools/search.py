@@ -87,6 +87,7 @@ class SearchFlags(DeviceFlags):
         "Search an approximate index of the vectors, which is saved beside the --corpus file "
         "as CORPUS.index.npz. Faster for millions of texts, but may miss some of the nearest "
         'texts. Needs the pip extra "search".',
+        needs=("method=vectors",),
     )
     top: int = groups.ANSWERS.flag(10, "The number of texts to show per query.", least=1)
 
@@ -95,8 +96,6 @@ def search(values: SearchFlags) -> None:
     """Prints the texts nearest to each query: the score, the text and --show_column."""
     if values.query is not None and not values.query.strip():
         raise InputError(f"--query must hold a text. Received: {values.query!r}")
-    if values.approximate and values.method != "vectors":
-        raise InputError(f"--approximate needs --method=vectors. Received: {values.method}")
     if values.approximate:
         imported_faiss()
     if values.method != "vectors":

@@ -282,16 +282,12 @@ def test_training_goes_on(bert_dir, tmp_path):
     (
         ({}, ("one of --tokenizer_dir, --add_tokens, --max_position_embeddings",)),
         ({"tokenizer_dir": "{}/model"}, ("another tokenizer than the model's", "the same")),
-        ({"tokenizer_dir": "{}/v", "add_tokens": "{}/words.txt"}, ("without --add_tokens",)),
-        ({"tokenizer_dir": "{}/v", "new_positions": "repeat"}, ("--max_position_embeddings",)),
-        ({"max_position_embeddings": 40, "new_rows": "random"}, ("--new_rows", "alone")),
         ({"max_position_embeddings": 31}, ("at least the model's", "31, the model has 32")),
         ({"tokenizer_dir": "{}/v", "output_dir": "{}/model"}, ("without a model", "holds one")),
         (
             {"tokenizer_dir": "{}/v", "init_checkpoint": "{}/x"},
             ("--init_checkpoint", "nothing there"),
         ),
-        ({"add_tokens": "{}/none.txt"}, ("--add_tokens", "none.txt, nothing there")),
         ({"add_tokens": "{}/blank.txt"}, ("blank.txt must hold a token",)),
         ({"tokenizer_dir": "{}/broken"}, ("a token must be on one line", "line 6")),
     ),

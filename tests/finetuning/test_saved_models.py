@@ -100,16 +100,8 @@ def test_one_label_that_a_text_may_have_is_no_score():
     assert list(name_classes(Kind(1), [], tf.constant([[0.5]]))) == ["score"]
 
 
-@pytest.mark.parametrize(
-    "flags, said",
-    [
-        ({"threshold_to_export": 0.5}, "--threshold_to_export requires --export_dir"),
-        ({"num_seeds": 2, "export_dir": "served"}, "--export_dir requires --num_seeds=1"),
-        ({"export_dir": "/proc/no"}, "--export_dir must be a directory that can be written"),
-    ],
-)
-def test_export_that_cannot_be(tmp_path, capsys, flags, said):
+def test_export_that_cannot_be(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     job.data.mkdir(exist_ok=True)
-    assert job.run(do_eval=True, **flags) == 1
-    assert said in one_line(capsys)
+    assert job.run(do_eval=True, export_dir="/proc/no") == 1
+    assert "--export_dir must be a directory that can be written" in one_line(capsys)

@@ -73,5 +73,3 @@ def test_the_program_searches_by_words(tmp_path, capsys):
         (found,) = [row.split("\t") for row in capsys.readouterr().out.splitlines()]
         assert found[1] == "the book" and float(found[0]) > 0
         assert (tmp_path / "faq.txt.vectors.npz").exists() == (method == "hybrid")
-    assert main(["search", *flags, "--method=bm25", "--approximate"]) == 1
-    assert "--approximate needs --method=vectors. Received: bm25" in one_line(capsys)

@@ -220,10 +220,6 @@ def test_masks_that_are_stored_take_the_disk_of_their_passes(capsys):
         (("--corpus_gb=1,,2",), "--corpus_gb must be one to 6 numbers"),
         (("--corpus_gb=nan",), "--corpus_gb must be one to 6 numbers"),
         (("--corpus_gb=1", "--gpus=7"), "--gpus must divide the batch of the shipped job"),
-        (("--corpus_gb=1", "--utilisation=1.5"), "--utilisation must be above 0 and at most 1"),
-        (("--corpus_gb=1", "--dupe_factor=5"), "--dupe_factor must be given with --masking=static"),
-        (("--corpus_gb=1", "--lengths=64"), "--lengths must be given without --corpus_gb: it is"),
-        (("--model=bert_large",), "--model must be given with --corpus_gb. Received: --model=bert"),
     ),
 )
 def test_bad_input(capsys, arguments, message):

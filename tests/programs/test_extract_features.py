@@ -279,7 +279,6 @@ def empty_folder(job):
 @pytest.mark.parametrize(
     "change, words",
     (
-        ({"input_file": "nowhere.txt"}, ("nowhere.txt", "nothing there")),
         (file_with(b""), ("text.txt", "must not be empty")),
         (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt, line 2", "0xea")),
         ({"output_file": "text.txt"}, ("must not be a file that is read", "text.txt")),
@@ -295,9 +294,6 @@ def empty_folder(job):
         ({"vocab_file": None}, ("--vocab_file", "none")),
         (large_vocabulary, ("vocab_size=60", "vocab.txt has 74 entries")),
         ({"max_seq_length": 129}, ("max_position_embeddings", "129 and 128")),
-        ({"max_seq_length": 2}, ("--max_seq_length must be at least 3", "2")),
-        ({"batch_size": 0}, ("--batch_size must be at least 1", "0")),
-        ({"use_tpu": True}, ("--use_tpu must be off",)),
         ({"pooling": "mean"}, ("--pooling", ".npz", "out.jsonl")),
         (empty_folder, ("--model_dir must hold bert_config",)),
     ),

@@ -124,13 +124,9 @@ def test_bad_input_is_one_line(job, tmp_path, capsys):
     path.write_text(" \n\n")
     assert predict(job, path) == 1
     assert "must hold a sentence. Received: none" in one_line(capsys)
-    assert predict(job, path, predict_split="dev") == 1
-    assert "--predict_file and --predict_split: only one may be given" in one_line(capsys)
     argv = ["run_ner.py", f"--output_dir={job.output}"]
     assert ner.main([*argv, "--do_eval"]) == 1
     assert "--data_dir must be given, or --do_predict with --predict_file" in one_line(capsys)
-    assert ner.main([*argv, "--do_eval", f"--data_dir={job.data}", f"--predict_file={path}"]) == 1
-    assert "--predict_file needs --do_predict" in one_line(capsys)
     path.write_text("the\nfilm\n\nbad good\n")
     assert predict(job, path, predict_format="tokens") == 1
     assert "line 4 must have 1 columns: a token, without a tag" in one_line(capsys)

@@ -325,11 +325,6 @@ def test_what_contradicts(tmp_path, capsys):
         ({"data_file": path}, "--data_file and --data_dir: only one may be given"),
         (OWN, "--data_dir must be given, or --data_file or"),
         ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
-        ({**OWN, "predict_file": path}, "--predict_file needs --do_"),
-        (
-            {"data_dir": None, "predict_file": path, "predict_split": "dev", "do_predict": True},
-            "--predict_file and --predict_split: only one may be given",
-        ),
     ):
         job.data.mkdir(exist_ok=True)
         assert job.run(do_eval=True, **flags) == 1

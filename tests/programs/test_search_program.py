@@ -247,8 +247,6 @@ def test_retrieval_among_some_articles(tmp_path, capsys):
     for flags, message in (
         ([f"--questions={path}", "--articles=2:1"], "--articles must be two numbers"),
         ([f"--questions={path}", "--articles=1:3"], "must have at least 3 articles"),
-        ([f"--data_dir={tmp_path}", "--articles=0:1"], "--articles needs --questions"),
-        ([f"--questions={path}", "--split=dev"], "--split needs --data_dir"),
     ):
         assert retrieval(["retrieval", *flags]) == 1
         assert message in one_line(capsys)

@@ -136,10 +136,7 @@ def test_other_precisions_and_xla_and_two_devices(job, flags, precision):
 
 REFUSED = {
     "other rows": ({"bert_config_file": "vocab_size"}, "with as many rows in its table, 61"),
-    "weight alone": ({"teacher_dir": None, "distillation_weight": 0.3}, "needs --teacher_dir"),
     "rows": ({"bert_config_file": "vocab_size", **MINILM}, "the same vocabulary: 61 ids. Received"),
-    "of logits": ({**MINILM, "distillation_temperature": 3}, "needs --distillation=logits"),
-    "of relations": ({"relation_heads": 4}, "--relation_heads needs --distillation=minilm"),
     "heads": ({**MINILM, "relation_heads": 5}, "--relation_heads must divide the width"),
     "layer": ({**MINILM, "teacher_layer": 3}, "--teacher_layer must be at most the layers"),
     "relations": ({**MINILM, "distillation_relations": "qv"}, "--distillation_relations must be"),

@@ -137,7 +137,6 @@ def test_a_missing_answer_is_said(flags, tmp_path, capsys):
 
 
 REFUSED = {
-    "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "Unknown command line flag 'freeze_encoder'",
     "--do_train --max_qa_length=30": "--max_qa_length must be from 1 to 29",
     "--do_train=false": "--do_train, --do_eval or --do_predict must be on",

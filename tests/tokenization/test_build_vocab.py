@@ -180,11 +180,6 @@ BAD = {
     ],
     "a folder that can be created": ["--input_file={corpus}", "--output_dir={corpus}/out"],
     "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
-    "--text requires --compare": [
-        "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
-    ],
-    "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
-    "--compare must be given without --do_lower": ["--compare={folder}", "--do_lower_case"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
     "file must exist": ["--compare={folder}/none.txt"],
