@@ -19,6 +19,7 @@ from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools import average_models, explore, fill_masks, glue_plan, retrieval, search
 from run_scripts.tools import glue_table as benchmark_table
+from run_scripts.tools.check_devices.__main__ import CheckDevicesFlags
 
 
 class Program(NamedTuple):
@@ -339,5 +340,8 @@ PROGRAMS = {
     ),
 }  # fmt: skip
 
-# Every program's flags.
-FLAG_CLASSES = tuple(dict.fromkeys(each.flags_class for each in PROGRAMS.values()))
+# Every program's flags; the checks of check_devices begin at once, whatever its flag is.
+FLAG_CLASSES = (
+    *dict.fromkeys(each.flags_class for each in PROGRAMS.values()),
+    CheckDevicesFlags,
+)
