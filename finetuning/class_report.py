@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 
-# The maximum number of mistakes in the file; the ones with the highest loss are kept.
+# The maximum number of mistakes in the file.
 LISTED_MISTAKES = 200
 
 # The maximum number of classes all of whose confusions are written. A number for every pair of
@@ -34,14 +34,11 @@ class ClassReport(NamedTuple):
     support: np.ndarray  # the number of examples of each class, [C]
 
 
-class Mistake(NamedTuple):
-    """An example with its true label, its prediction and its loss."""
+class Mistakes(NamedTuple):
+    """The wrong predictions of an evaluation, as a table."""
 
-    where: str  # its file and line
-    true: str
-    predicted: str
-    loss: float
-    text: str
+    columns: tuple[str, ...]  # their names
+    rows: Sequence[tuple[str, ...]]  # the worst first
 
 
 def make_class_report(
@@ -113,12 +110,10 @@ def write_class_report(directory: str, split: str, report: ClassReport) -> list[
     return paths
 
 
-def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> str:
-    """Writes mistakes_SPLIT.tsv from mistakes sorted by descending loss; returns its path."""
+def write_mistakes(directory: str, split: str, mistakes: Mistakes) -> str:
+    """Writes mistakes_SPLIT.tsv, at most `LISTED_MISTAKES` of them; returns its path."""
     path = os.path.join(directory, f"mistakes_{split}.tsv")
-    listed = mistakes[:LISTED_MISTAKES]
-    rows = [(m.where, m.true, m.predicted, f"{m.loss:.4f}", m.text) for m in listed]
-    write_rows(path, [Mistake._fields, *rows])
+    write_rows(path, [mistakes.columns, *mistakes.rows[:LISTED_MISTAKES]])
     return path
 
 

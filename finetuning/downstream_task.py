@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import keras
 
 from bert_tf.encoder import EncoderModel
-from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
+from bert_tf.summaries.markdown import as_markdown_table
+from bert_tf.summaries.reporter import Illustrations
+from finetuning.class_report import ClassReport, Mistakes, write_class_report, write_mistakes
 from finetuning.examples import Examples, Outputs
+from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.results import Prediction
 from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
+
+# The maximum number of mistakes that TensorBoard shows, and of characters in a cell.
+SHOWN_MISTAKES, SHOWN_CHARACTERS = 10, 200
 
 
 class TaskDataset(Protocol):
@@ -107,18 +113,43 @@ class DownstreamTask(abc.ABC):
         """Computes metrics of `measure` for a trivial baseline that needs no model."""
         return {}
 
+    def mistakes(self, model: Any, examples: Examples, outputs: Outputs) -> Mistakes | None:
+        """Lists the wrong predictions; None if a prediction is neither right nor wrong."""
+        return None
+
+    def report(self, examples: Examples, outputs: Outputs) -> ClassReport | None:
+        """Computes the metrics of each class; None without classes."""
+        return None
+
     def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
-        """Makes the plots and texts that TensorBoard shows of an evaluation."""
-        return NO_ILLUSTRATIONS
+        """Makes what TensorBoard shows of an evaluation: mistakes, and confusions of classes."""
+        texts, images = {}, {}
+        mistakes, report = self.mistakes(model, examples, outputs), self.report(examples, outputs)
+        if mistakes is not None:
+            worst = mistakes.rows[:SHOWN_MISTAKES]
+            rows = [[cell[:SHOWN_CHARACTERS] for cell in row] for row in worst]
+            texts["most_wrong"] = as_markdown_table(rows, mistakes.columns)
+        if (
+            report is not None
+            and report.confusion is not None
+            and len(report.labels) <= MAX_DRAWN_CLASSES
+        ):
+            numbered = enumerate(report.labels)
+            texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
+            images["confusion"] = draw_confusion_matrix(report)
+        return Illustrations(texts, images)
 
     def write_details(
         self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes details beyond `measure`, such as the metrics of each class.
-
-        Returns the paths of the files.
-        """
-        return []
+        """Writes the metrics of each class and the mistakes; returns the paths of the files."""
+        paths = []
+        mistakes, report = self.mistakes(model, examples, outputs), self.report(examples, outputs)
+        if report is not None:
+            paths += write_class_report(directory, split, report)
+        if mistakes is not None:
+            paths.append(write_mistakes(directory, split, mistakes))
+        return paths
 
     @abc.abstractmethod
     def write_predictions(

@@ -15,14 +15,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.atomic_write import atomic_write
-from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.summaries.reporter import Illustrations
 from finetuning.class_report import (
-    Mistake,
+    ClassReport,
+    Mistakes,
     make_class_report,
-    write_class_report,
     write_columns,
-    write_mistakes,
     write_rows,
 )
 from finetuning.classes import balanced_label_weights, balanced_weights
@@ -33,7 +30,6 @@ from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score, softmax
-from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.readers import Example, check_members, check_strings, name_of_file
 from finetuning.results import Classified
 from finetuning.tables import read_table
@@ -41,12 +37,6 @@ from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
-
-# The number of mistakes with the highest loss that TensorBoard shows.
-SHOWN_MISTAKES = 10
-
-# The maximum number of characters shown of each.
-SHOWN_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,60 +180,25 @@ class Classification(DownstreamTask):
         logits = tf.constant(np.stack(outputs["logits"]))
         return np.asarray(model.example_losses({"logits": logits}, {"label_ids": labels}))
 
-    def illustrations(
-        self, model: SequenceClassifier, examples: Examples, outputs: Outputs
-    ) -> Illustrations:
-        """Plots the confusion matrix, and makes a table of the mistakes with the highest loss."""
-        rows = [
-            (where, text[:SHOWN_CHARACTERS], true, predicted, f"{loss:.3f}")
-            for where, true, predicted, loss, text in self._mistakes(model, examples, outputs)
-        ][:SHOWN_MISTAKES]
-        columns = ("where", "text", "true", "predicted", "loss")
-        texts = {"most_wrong": as_markdown_table(rows, columns)}
-        if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MAX_DRAWN_CLASSES:
-            return Illustrations(texts, {})
-        numbered = enumerate(self.dataset.labels)
-        texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
-        report = self._class_report(examples, outputs)
-        plot = draw_confusion_matrix(report)
-        return Illustrations(texts, {"confusion": plot})
-
-    def write_details(
-        self,
-        directory: str,
-        split: str,
-        model: SequenceClassifier,
-        examples: Examples,
-        outputs: Outputs,
-    ) -> list[str]:
-        """Writes the metrics of each class and the mistakes with the highest loss."""
-        paths = []
-        if self.dataset.labels:
-            report = self._class_report(examples, outputs)
-            paths += write_class_report(directory, split, report)
-        mistakes = self._mistakes(model, examples, outputs)
-        return [*paths, write_mistakes(directory, split, mistakes)]
-
-    def _class_report(self, examples, outputs):
+    def report(self, examples: Examples, outputs: Outputs) -> ClassReport | None:
+        """Computes the metrics of each class; None for scores."""
+        if not self.dataset.labels:
+            return None
         labels, predictions = self.labels(examples.raw), self.predictions(outputs)
         return make_class_report(self.dataset.labels, labels, predictions)
 
-    def _mistakes(self, model, examples, outputs):
-        """Returns a `Mistake` for every wrong prediction, the highest loss first."""
-        raw = examples.raw
+    def mistakes(self, model: SequenceClassifier, examples: Examples, outputs: Outputs) -> Mistakes:
+        """Lists the wrong predictions, the highest loss first."""
+        raw, rows = examples.raw, []
         predicted, true = self.predictions(outputs), self.labels(raw)
         losses = self._losses(model, true, outputs)
-        every = [
-            Mistake(
-                raw[i].where or raw[i].id,
-                self.format(true[i]),
-                self.format(predicted[i]),
-                float(losses[i]),
-                " ||| ".join(filter(None, (raw[i].text, raw[i].second))),
-            )
-            for i in np.argsort(-losses, kind="stable")
-        ]
-        return [mistake for mistake in every if mistake.true != mistake.predicted]
+        for i in np.argsort(-losses, kind="stable"):
+            labels = self.format(true[i]), self.format(predicted[i])
+            if labels[0] != labels[1]:
+                where = raw[i].where or raw[i].id
+                text = " ||| ".join(filter(None, (raw[i].text, raw[i].second)))
+                rows.append((where, *labels, f"{losses[i]:.4f}", text))
+        return Mistakes(("where", "true", "predicted", "loss", "text"), rows)
 
     def format(self, prediction: Any) -> str:
         """Formats a label or a prediction: a class, comma-separated classes, or a score."""

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import keras
 import numpy as np
 
-from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.summaries.reporter import Illustrations
-from finetuning.class_report import write_columns
+from finetuning.class_report import Mistakes, write_columns
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
@@ -33,9 +31,6 @@ from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
-
-# The maximum number of wrongly answered questions that TensorBoard shows.
-SHOWN_MISTAKES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,20 +111,19 @@ class MultipleChoice(DownstreamTask):
         labels = labels_of(examples.raw)
         return {"accuracy": float(np.mean(labels == np.bincount(labels).argmax()))}
 
-    def illustrations(
+    def mistakes(
         self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
-    ) -> Illustrations:
-        """Makes a table of wrong answers, sorted by the probability of the true option."""
+    ) -> Mistakes:
+        """Lists the wrong answers, the lowest probability of the true option first."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         of_true = shares[np.arange(len(labels)), labels]  # [N]
         wrong = np.flatnonzero(shares.argmax(axis=1) != labels)
         rows = []
-        for i in wrong[np.argsort(of_true[wrong], kind="stable")][:SHOWN_MISTAKES]:
+        for i in wrong[np.argsort(of_true[wrong], kind="stable")]:
             choice, predicted = examples.raw[i], shares[i].argmax()
             options = choice.options[labels[i]], choice.options[predicted]
             rows.append((choice.question, *options, f"{shares[i][predicted]:.3f}"))
-        header = ("question", "true", "predicted", "its probability")
-        return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
+        return Mistakes(("question", "true", "predicted", "its probability"), rows)
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs

@@ -4,6 +4,7 @@ Shapes: U units of a sentence, P tokens of a sentence, T tokens of a window, C c
 """
 
 import dataclasses
+import operator
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -13,13 +14,12 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
-from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.class_report import (
     ClassReport,
+    Mistakes,
     report_of_counts,
     report_of_matrix,
-    write_class_report,
 )
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
@@ -45,9 +45,6 @@ from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
-
-# How many sentences with the most wrong tags TensorBoard shows.
-SHOWN_MISTAKES = 10
 
 # The tags of a sentence's units, and the probability of each.
 PredictedTags = tuple[list[str], list[float]]
@@ -156,43 +153,42 @@ class NamedEntityRecognition(DownstreamTask):
         true = [list(sentence.tags) for sentence in examples.raw]
         return score_tags(true, [["O"] * len(tags) for tags in true], self.dataset.tags)
 
+    def mistakes(self, model: TokenClassifier, examples: Examples, outputs: Outputs) -> Mistakes:
+        """Lists the sentences with wrong tags, the most first."""
+        wrong = []
+        predictions = self.predictions(examples, outputs)
+        for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):
+            errors = sum(map(operator.ne, sentence.tags, predicted))
+            if errors:
+                wrong.append((errors, sentence, predicted))
+        wrong.sort(key=lambda mistake: -mistake[0])
+        rows = [
+            (sentence.text, list_entities(sentence, sentence.tags), list_entities(sentence, tags))
+            for _, sentence, tags in wrong
+        ]
+        return Mistakes(("sentence", "true", "predicted"), rows)
+
+    def report(self, examples: Examples, outputs: Outputs) -> ClassReport:
+        """Computes the metrics of each kind of entity."""
+        true = [sentence.tags for sentence in examples.raw]
+        predicted = [tags for tags, _ in self.predictions(examples, outputs)]
+        return kind_report(self.dataset.tags, true, predicted)
+
     def illustrations(
         self, model: TokenClassifier, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """Makes a table of the sentences with most errors and, for few tags, a confusion matrix."""
+        """Makes a table of the mistakes and, for few tags, a plot of their confusions."""
+        shown = super().illustrations(model, examples, outputs)
+        if len(self.dataset.tags) > MAX_DRAWN_CLASSES:
+            return shown
         numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
-        matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []  # [C, C]
+        matrix = np.zeros((len(numbers),) * 2, np.int64)  # [C, C]
         predictions = self.predictions(examples, outputs)
         for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):
-            pairs = list(zip(sentence.tags, predicted, strict=True))
-            for true_tag, predicted_tag in pairs:
+            for true_tag, predicted_tag in zip(sentence.tags, predicted, strict=True):
                 matrix[numbers[true_tag], numbers[predicted_tag]] += 1
-            errors = sum(true_tag != predicted_tag for true_tag, predicted_tag in pairs)
-            if errors:
-                mistakes.append((errors, sentence, predicted))
-        mistakes.sort(key=lambda mistake: -mistake[0])
-        rows = [
-            (sentence.text, *(list_entities(sentence, tags) for tags in (sentence.tags, predicted)))
-            for _, sentence, predicted in mistakes[:SHOWN_MISTAKES]
-        ]
-        texts = {"most_wrong": as_markdown_table(rows, ("sentence", "true", "predicted"))}
-        if len(numbers) > MAX_DRAWN_CLASSES:
-            return Illustrations(texts, {})
         plot = draw_confusion_matrix(report_of_matrix(self.dataset.tags, matrix))
-        return Illustrations(texts, {"confusion": plot})
-
-    def write_details(
-        self,
-        directory: str,
-        split: str,
-        model: TokenClassifier,
-        examples: Examples,
-        outputs: Outputs,
-    ) -> list[str]:
-        """Writes the figures of each kind of entity."""
-        true = [sentence.tags for sentence in examples.raw]
-        predicted = [tags for tags, _ in self.predictions(examples, outputs)]
-        return write_class_report(directory, split, kind_report(self.dataset.tags, true, predicted))
+        return shown._replace(images={"confusion": plot})
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs

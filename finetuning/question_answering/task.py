@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import keras
 import numpy as np
 
-from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.summaries.reporter import Illustrations
+from finetuning.class_report import Mistakes
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.question_answering.answers import (
@@ -47,9 +46,6 @@ from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
-
-# How many questions with the worst answers TensorBoard shows.
-SHOWN_MISTAKES = 10
 
 # For the baseline, sentences end at white space after one of these characters or at line breaks.
 _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
@@ -231,10 +227,10 @@ class QuestionAnswering(DownstreamTask):
             scores |= {f"best_{name}": scores[name] for name in names}
         return scores
 
-    def illustrations(
+    def mistakes(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
-    ) -> Illustrations:
-        """Makes a table of the worst answers; equally bad ones are sorted by confidence."""
+    ) -> Mistakes:
+        """Lists the answers that are not quite right; equally bad ones are sorted by confidence."""
         answered = self.answers(examples, outputs)
         texts, dataset = self.texts(answered), self.dataset
         _, overlap = score_each(
@@ -243,12 +239,11 @@ class QuestionAnswering(DownstreamTask):
         wrong = [entry for entry in examples.raw if overlap[entry.id] < 1]
         wrong.sort(key=lambda entry: (overlap[entry.id], -answered.nbest[entry.id][0].score))
         rows = []
-        for entry in wrong[:SHOWN_MISTAKES]:
+        for entry in wrong:
             true = " / ".join(dict.fromkeys(answer.text for answer in entry.answers))
             score, text = f"{overlap[entry.id]:.2f}", surroundings(entry)
             rows.append((entry.question, true, texts[entry.id], score, text))
-        header = ("question", "true", "predicted", self.overlap_name, "text")
-        return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
+        return Mistakes(("question", "true", "predicted", self.overlap_name, "text"), rows)
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs

@@ -8,10 +8,11 @@ import tensorflow as tf
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
+from finetuning.downstream_task import SHOWN_MISTAKES
 from finetuning.examples import Examples
 from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.multiple_choice.task import SHOWN_MISTAKES, MultipleChoice, letter
+from finetuning.multiple_choice.task import MultipleChoice, letter
 from tests.support.task_heads import choice_batch
 from tests.support.tiny_models import ONE_LAYER, tiny_model
 

@@ -137,6 +137,7 @@ def check_again(folder, capsys):
     shown = capsys.readouterr().out
     # The baseline of SQuAD 1.1 is another sentence for each question.
     assert "baseline: without a model)" in shown
+    assert f"details: {folder}/output/mistakes_dev.tsv" in shown
     assert written(folder) == answers
     assert results(folder / "output") == before | {"global_step": 48}
 
