@@ -96,8 +96,8 @@ def google_variables(model: Any) -> dict[str, Any]:
     """Returns a dict of Google's name -> the model's weight, in the order of the weights.
 
     The model has a table `google_names` (our path below the model's name -> Google's name; `{...}`
-    stands for text without a slash), and so have its `networks`, if any. A weight that is in no
-    table raises a KeyError, as it is a bug of the model.
+    stands for text without slash or period), and so have its `networks`, if any. A weight that is
+    in no table raises a KeyError, as it is a bug of the model.
     """
     parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
@@ -124,7 +124,7 @@ def part_names(model: Any, *parts: str) -> list[str]:
 def google_name(path: str, table: Mapping[str, str]) -> str | None:
     """Returns Google's name of the weight at `path`; None if no row of the table matches."""
     for ours, googles in table.items():
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(ours))
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^./]+)", re.escape(ours))
         match = re.fullmatch(pattern, path)
         if match:
             return googles.format(**match.groupdict())

@@ -9,7 +9,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from bert_tf.checkpoint import google_variables, part_names
+from bert_tf.checkpoint import google_name, google_variables, part_names
 from finetuning.serving.signatures import longest_row
 from finetuning.tasks import TASKS, TransformersClass
 from model_formats.huggingface.architectures import (
@@ -28,7 +28,7 @@ from model_formats.runtimes.ids_graph import input_names, make_graph
 from model_formats.training_record import write_stages, write_trained_positions
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
 from model_formats.transformers_files.electra_classifier import as_two_layers
-from model_formats.transformers_files.names import translate_back
+from model_formats.transformers_files.names import inverted
 from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE, save_file
 from model_formats.transformers_files.sentence_modules import (
     SentenceModules,
@@ -91,28 +91,28 @@ def export(
 def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:
     """Returns the weights as transformers saves them, with tied weights only once."""
     encoder, arrays = loaded.encoder, {}
-    table, left_out = encoder.names, part_names(loaded.model, *architecture.without)
+    table, left_out = inverted(encoder.names), part_names(loaded.model, *architecture.without)
     prefix = f"{encoder.prefix.lower()}." if architecture.suffix == ENCODER.suffix else ""
-    for google_name, variable in google_variables(loaded.model).items():
-        if google_name in (*loaded.missing, *left_out):
+    for google, variable in google_variables(loaded.model).items():
+        if google in (*loaded.missing, *left_out):
             continue
-        name, transposed = translate_back(google_name, table)
+        name = google_name(google, table)
         if name is None:
             raise InputError(
                 f"transformers must have a name for every weight of {encoder.title} "
-                f"({OTHER_FORMATS}). Received: {google_name}"
+                f"({OTHER_FORMATS}). Received: {google}"
             )
         array = np.asarray(variable.value)
-        if google_name.endswith("/token_type_embeddings") and len(array) == 1:
+        if google.endswith("/token_type_embeddings") and len(array) == 1:
             array = np.concatenate([array, np.zeros_like(array)])  # see `to_huggingface`
-        arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
+        array = array.T if google.endswith("/kernel") else array
+        arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array)
     config = loaded.config
     if encoder.always_projects and config.embedding_size == config.hidden_size:
         # Google's code has no projection if the widths are equal.
         size, google_names = config.hidden_size, encoder.model_class.google_names
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
-            ours = google_names["embedding_projection/{w}"].format(w=word)
-            name, _ = translate_back(ours, table)
+            name = google_name(google_names["embedding_projection/{w}"].format(w=word), table)
             assert name is not None  # always_projects implies a row in the table
             arrays[name.removeprefix(prefix)] = array.astype(np.float32)
     if encoder.two_layers and architecture.suffix == "ForSequenceClassification":

@@ -1,8 +1,7 @@
 """Maps the names of weights in Hugging Face's files to Google's.
 
-torch stores the kernel of a projection transposed, [out, in] instead of [in, out]. In a table, {w}
-stands for such a layer's weight or bias and {n} for a layer norm's; an array whose name has neither
-is stored identically in both.
+The tables are for `bert_tf.checkpoint.google_name`. torch stores what Google's names call a kernel
+transposed, [out, in] instead of [in, out], and all other arrays identically.
 
 A folder holds BERT, ALBERT, ELECTRA or RoBERTa. RoBERTa has BERT's network and loads into BERT's
 model. The rows of its tables of positions and token types differ, and are converted by
@@ -11,51 +10,56 @@ model. The rows of its tables of positions and token types differ, and are conve
 Source: the `state_dict` of transformers' classes, version 5.
 """
 
-import re
 from collections.abc import Mapping
 
-# Hugging Face's last word of a name -> Google's. Files from before 2019 have gamma and beta.
-PROJECTION = {"weight": "kernel", "bias": "bias"}
-LAYER_NORM = {"weight": "gamma", "bias": "beta", "gamma": "gamma", "beta": "beta"}
+
+def _dense(ours, google):
+    """Returns the rows of a projection."""
+    return {f"{ours}.weight": f"{google}/kernel", f"{ours}.bias": f"{google}/bias"}
+
+
+def _norm(ours, google):
+    """Returns the rows of a layer norm; files from before 2019 have gamma and beta."""
+    words = {"weight": "gamma", "bias": "beta", "gamma": "gamma", "beta": "beta"}
+    return {f"{ours}.{word}": f"{google}/{googles}" for word, googles in words.items()}
+
 
 _EMBEDDINGS = {
     "embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",
     "embeddings.token_type_embeddings.weight": "bert/embeddings/token_type_embeddings",
     "embeddings.position_embeddings.weight": "bert/embeddings/position_embeddings",
-    "embeddings.LayerNorm.{n}": "bert/embeddings/LayerNorm/{n}",
+    **_norm("embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
 }
 
 _LAYER, _GOOGLES_LAYER = "encoder.layer.{i}", "bert/encoder/layer_{i}"
 # The names of BertModel, and of classes modeled on it.
 _BERT_ENCODER = {
     **_EMBEDDINGS,
-    f"{_LAYER}.attention.self.query.{{w}}": f"{_GOOGLES_LAYER}/attention/self/query/{{w}}",
-    f"{_LAYER}.attention.self.key.{{w}}": f"{_GOOGLES_LAYER}/attention/self/key/{{w}}",
-    f"{_LAYER}.attention.self.value.{{w}}": f"{_GOOGLES_LAYER}/attention/self/value/{{w}}",
-    f"{_LAYER}.attention.output.dense.{{w}}": f"{_GOOGLES_LAYER}/attention/output/dense/{{w}}",
-    f"{_LAYER}.attention.output.LayerNorm.{{n}}": (
-        f"{_GOOGLES_LAYER}/attention/output/LayerNorm/{{n}}"
-    ),
-    f"{_LAYER}.intermediate.dense.{{w}}": f"{_GOOGLES_LAYER}/intermediate/dense/{{w}}",
-    f"{_LAYER}.output.dense.{{w}}": f"{_GOOGLES_LAYER}/output/dense/{{w}}",
-    f"{_LAYER}.output.LayerNorm.{{n}}": f"{_GOOGLES_LAYER}/output/LayerNorm/{{n}}",
-    "pooler.dense.{w}": "bert/pooler/dense/{w}",
+    **_dense(f"{_LAYER}.attention.self.query", f"{_GOOGLES_LAYER}/attention/self/query"),
+    **_dense(f"{_LAYER}.attention.self.key", f"{_GOOGLES_LAYER}/attention/self/key"),
+    **_dense(f"{_LAYER}.attention.self.value", f"{_GOOGLES_LAYER}/attention/self/value"),
+    **_dense(f"{_LAYER}.attention.output.dense", f"{_GOOGLES_LAYER}/attention/output/dense"),
+    **_norm(f"{_LAYER}.attention.output.LayerNorm", f"{_GOOGLES_LAYER}/attention/output/LayerNorm"),
+    **_dense(f"{_LAYER}.intermediate.dense", f"{_GOOGLES_LAYER}/intermediate/dense"),
+    **_dense(f"{_LAYER}.output.dense", f"{_GOOGLES_LAYER}/output/dense"),
+    **_norm(f"{_LAYER}.output.LayerNorm", f"{_GOOGLES_LAYER}/output/LayerNorm"),
+    **_dense("pooler.dense", "bert/pooler/dense"),
 }
 
 _GROUP = "encoder.albert_layer_groups.{g}.albert_layers.{k}"
 _GOOGLES_GROUP = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 _ALBERT_ENCODER = {
     **_EMBEDDINGS,
-    "encoder.embedding_hidden_mapping_in.{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
-    f"{_GROUP}.attention.query.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/query/{{w}}",
-    f"{_GROUP}.attention.key.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/key/{{w}}",
-    f"{_GROUP}.attention.value.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/value/{{w}}",
-    f"{_GROUP}.attention.dense.{{w}}": f"{_GOOGLES_GROUP}/attention_1/output/dense/{{w}}",
-    f"{_GROUP}.attention.LayerNorm.{{n}}": f"{_GOOGLES_GROUP}/LayerNorm/{{n}}",
-    f"{_GROUP}.ffn.{{w}}": f"{_GOOGLES_GROUP}/ffn_1/intermediate/dense/{{w}}",
-    f"{_GROUP}.ffn_output.{{w}}": f"{_GOOGLES_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
-    f"{_GROUP}.full_layer_layer_norm.{{n}}": f"{_GOOGLES_GROUP}/LayerNorm_1/{{n}}",
-    "pooler.{w}": "bert/pooler/dense/{w}",
+    **_dense("encoder.embedding_hidden_mapping_in", "bert/encoder/embedding_hidden_mapping_in"),
+    **_dense(f"{_GROUP}.attention.query", f"{_GOOGLES_GROUP}/attention_1/self/query"),
+    **_dense(f"{_GROUP}.attention.key", f"{_GOOGLES_GROUP}/attention_1/self/key"),
+    **_dense(f"{_GROUP}.attention.value", f"{_GOOGLES_GROUP}/attention_1/self/value"),
+    **_dense(f"{_GROUP}.attention.dense", f"{_GOOGLES_GROUP}/attention_1/output/dense"),
+    **_norm(f"{_GROUP}.attention.LayerNorm", f"{_GOOGLES_GROUP}/LayerNorm"),
+    **_dense(f"{_GROUP}.ffn", f"{_GOOGLES_GROUP}/ffn_1/intermediate/dense"),
+    **_dense(f"{_GROUP}.ffn_output", f"{_GOOGLES_GROUP}/ffn_1/intermediate/output/dense"),
+    **_norm(f"{_GROUP}.full_layer_layer_norm", f"{_GOOGLES_GROUP}/LayerNorm_1"),
+    **_dense("pooler", "bert/pooler/dense"),
 }
 
 # ElectraModel has BERT's names and the projection of its embeddings, but no pooler.
@@ -65,7 +69,7 @@ _ELECTRA_ENCODER = {
         for name, google in _BERT_ENCODER.items()
         if not name.startswith("pooler")
     },
-    "embeddings_project.{w}": "electra/embeddings_project/{w}",
+    **_dense("embeddings_project", "electra/embeddings_project"),
 }
 
 _TASK_HEADS = {
@@ -82,8 +86,8 @@ def _with_prefix(prefix, encoder):
 
 BERT_NAMES = {
     **_with_prefix("bert", _BERT_ENCODER),
-    "cls.predictions.transform.dense.{w}": "cls/predictions/transform/dense/{w}",
-    "cls.predictions.transform.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    **_dense("cls.predictions.transform.dense", "cls/predictions/transform/dense"),
+    **_norm("cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
     "cls.predictions.bias": "cls/predictions/output_bias",
     "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
     "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
@@ -92,8 +96,8 @@ BERT_NAMES = {
 
 ALBERT_NAMES = {
     **_with_prefix("albert", _ALBERT_ENCODER),
-    "predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
-    "predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    **_dense("predictions.dense", "cls/predictions/transform/dense"),
+    **_norm("predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
     "predictions.bias": "cls/predictions/output_bias",
     "sop_classifier.classifier.weight": "cls/seq_relationship/output_weights",
     "sop_classifier.classifier.bias": "cls/seq_relationship/output_bias",
@@ -102,22 +106,22 @@ ALBERT_NAMES = {
 
 ELECTRA_NAMES = {
     **_with_prefix("electra", _ELECTRA_ENCODER),
-    "discriminator_predictions.dense.{w}": "discriminator_predictions/dense/{w}",
-    "discriminator_predictions.dense_prediction.{w}": "discriminator_predictions/dense_1/{w}",
+    **_dense("discriminator_predictions.dense", "discriminator_predictions/dense"),
+    **_dense("discriminator_predictions.dense_prediction", "discriminator_predictions/dense_1"),
     # A generator alone is a masked-word model, whose head computes the same as BERT's.
-    "generator_predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
-    "generator_predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    **_dense("generator_predictions.dense", "cls/predictions/transform/dense"),
+    **_norm("generator_predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
     "generator_lm_head.bias": "cls/predictions/output_bias",
     **_TASK_HEADS,
 }
 
 ROBERTA_NAMES = {
     **_with_prefix("roberta", _BERT_ENCODER),
-    "lm_head.dense.{w}": "cls/predictions/transform/dense/{w}",
-    "lm_head.layer_norm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    **_dense("lm_head.dense", "cls/predictions/transform/dense"),
+    **_norm("lm_head.layer_norm", "cls/predictions/transform/LayerNorm"),
     "lm_head.bias": "cls/predictions/output_bias",
     # Its sequence head is BERT's pooler ([CLS] through a tanh layer) followed by BERT's head.
-    "classifier.dense.{w}": "bert/pooler/dense/{w}",
+    **_dense("classifier.dense", "bert/pooler/dense"),
     "classifier.out_proj.weight": "output_weights",
     "classifier.out_proj.bias": "output_bias",
     **_TASK_HEADS,
@@ -145,37 +149,9 @@ IGNORED_NAMES = (
 OPTIONAL_PARTS = ("pooler", "next_sentence")
 
 
-def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
-    """Returns Hugging Face's name of one of Google's weights, and whether it is transposed."""
-    inverse = {google: ours for ours, google in table.items()}
-    norms = {"gamma": "weight", "beta": "bias"}
-    return translate(name, inverse, {"kernel": "weight", "bias": "bias"}, norms)
-
-
-def translate(
-    name: str,
-    table: Mapping[str, str],
-    projection: Mapping[str, str] = PROJECTION,
-    layer_norm: Mapping[str, str] = LAYER_NORM,
-) -> tuple[str | None, bool]:
-    """Translates a Hugging Face name such as "bert.encoder.layer.0.output.dense.weight".
-
-    Returns:
-        Google's name, and whether the array is transposed between the two; (None, False) if no
-        row of the table matches.
-    """
-    last = {"w": projection, "n": layer_norm}
-    for ours, theirs in table.items():
-        pattern = re.sub(r"\\\{(\w)\\\}", r"(?P<\1>[^./]+)", re.escape(ours))
-        match = re.fullmatch(pattern, name)
-        if not match:
-            continue
-        values = match.groupdict()
-        for key in values.keys() & last.keys():
-            if values[key] not in last[key]:
-                break
-            values[key] = last[key][values[key]]
-        else:
-            kernels = ("weight", "kernel")
-            return theirs.format(**values), match.groupdict().get("w") in kernels
-    return None, False
+def inverted(table: Mapping[str, str]) -> dict[str, str]:
+    """Returns Google's names -> Hugging Face's, of two spellings the first."""
+    inverse: dict[str, str] = {}
+    for ours, google in table.items():
+        inverse.setdefault(google, ours)
+    return inverse

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import CheckpointArrays
+from bert_tf.checkpoint import CheckpointArrays, google_name
 from model_formats.transformers_files.config import (
     ACTIVATIONS_BACK,
     CONFIG_FILE,
@@ -20,7 +20,6 @@ from model_formats.transformers_files.names import (
     IGNORED_NAMES,
     OPTIONAL_PARTS,
     TIED_NAMES,
-    translate,
 )
 from model_formats.transformers_files.safetensors_files import open_tensors
 
@@ -65,13 +64,12 @@ def open_huggingface(path: str) -> CheckpointArrays:
     shapes: dict[str, list[int]] = {}
     readers: dict[str, tuple[str, Convert]] = {}
     for full, name in stored.items():
-        google, transposed = translate(full, model.names)
-        google = google or name
+        google = google_name(full, model.names) or name
         if google in readers:
             raise InputError(
                 f"{path} must hold {google} once. Received: {readers[google][0]}, {name}"
             )
-        convert = _conversion(google, transposed, model)
+        convert = _conversion(google, model)
         # A view without memory, which shows the array's shape after conversion.
         view = np.broadcast_to(np.float32(0), tensors.shapes[name])
         shapes[google] = list(convert(view).shape)
@@ -170,9 +168,9 @@ def _take_linear_head(stored, tensors, kind):
     return [stored.pop(name) for name in NAMES]
 
 
-def _conversion(google, transposed, model):
+def _conversion(google, model):
     """Returns the function that converts an array of transformers to Google's layout."""
-    if transposed:
+    if google.endswith("/kernel"):
         return np.transpose  # [out, in] -> [in, out]
     if google.endswith("/embeddings/position_embeddings"):
         return lambda rows: rows[model.skipped_positions :]

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
-from bert_tf.checkpoint import google_variables
+from bert_tf.checkpoint import google_name, google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES, translate
+from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES
 from tests.support.paths import TEST_DATA
 
 GOLDEN = TEST_DATA / "golden"
@@ -108,6 +108,6 @@ def by_google_names(arrays, prefix):
     for key, array in arrays.items():
         name = key.removeprefix(f"{prefix}/")
         if name != key and name not in TIED_NAMES:
-            google, transposed = translate(name, BERT_NAMES)
-            found[google] = array.T if transposed else array
+            google = google_name(name, BERT_NAMES)
+            found[google] = array.T if google.endswith("/kernel") else array
     return found

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoint import google_variables
+from bert_tf.checkpoint import google_name, google_variables
 from bert_tf.summaries.histograms import layer_groups
 from bert_tf.training.step import TrainingStep
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
 from electra_tf.replaced_tokens import corrupt, row_numbers, sample
-from model_formats.transformers_files.names import ELECTRA_NAMES, translate
+from model_formats.transformers_files.names import ELECTRA_NAMES
 from tests.support.golden import inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
@@ -54,13 +54,13 @@ def by_google_names(theirs, kind):
         if not key.startswith(f"{kind}/"):
             continue
         _, network, name = key.split("/")
-        google, transposed = translate(name, ELECTRA_NAMES)
+        google = google_name(name, ELECTRA_NAMES)
         if network == "generator":
             google = google.replace("cls/predictions/transform/", "generator_predictions/")
             google = google.replace("cls/predictions/", "generator_predictions/")
             if "/embeddings/" not in google:
                 google = google.replace("electra/", "generator/")
-        found[google] = array.T if transposed else array
+        found[google] = array.T if google.endswith("/kernel") else array
     return found
 
 
