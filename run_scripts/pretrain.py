@@ -167,7 +167,7 @@ def model_files_writer(
     longest = longest_sequence(records.files, records.record_format) if trains else 0
     positions = add_trained_positions(job.source, longest)
     stages = job.stages
-    if trains:  # a resumed run rewrites its own stage, the last one
+    if trains:
         described = {sidecar_path(p): says for p, says in job.files.described.items()}
         settings = lasting_values(flags)
         if flags.max_train_hours:  # with it, both flags have no effect
@@ -175,7 +175,7 @@ def model_files_writer(
         corpus = add_counts(list(described.values()))
         stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
         stage |= {"objective": job.objective} if job.objective else {}
-        stages = [*(stages[:-1] if job.begun.checkpoint else stages), stage]
+        stages = [*job.earlier_stages, stage]
     write = functools.partial(
         ModelFolder.write, tokenizer=job.tokenizer, positions=positions, stages=stages
     )

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_tf.config import LARGEST_SIZE, EncoderConfig
-from bert_tf.training.cluster import Cluster, read_cluster
+from bert_tf.training.cluster import read_cluster
 from model_formats.model_folder import ModelFolder, stages_of
 from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective, objective_of
-from model_formats.training_record import Stage
 from run_scripts.flags.begun import Begun
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.distillation import GivenTeacher
@@ -18,6 +17,7 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.record_files import RecordFiles, find_tokenizer
 from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import GivenModel
+from run_scripts.job import Job
 from tokenization.loading import Tokenizer
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingJob:
-    """A pre-training run as its flags define it, checked as far as possible without TensorFlow."""
+class PretrainingJob(Job[PretrainFlags]):
+    """A run of run_pretraining. Its `config` has the records' vocab_size if no file gives it."""
 
-    flags: PretrainFlags  # with every default resolved
-    model: GivenModel  # the model that the flags name
-    config: EncoderConfig  # the model's, with the records' vocab_size if no file gives it
-    begun: Begun  # the earlier training in --output_dir, if any
-    source: str | None  # the checkpoint to start or resume from; None for new weights
-    stages: list[Stage]  # how the model of that checkpoint was trained
     pretraining: PretrainingObjective  # of --objective
     files: RecordFiles  # to train on
     eval_files: RecordFiles
@@ -41,9 +35,6 @@ class PretrainingJob:
     # If --objective uses no sentence pairs, `objective` is its name, such as "rtd".
     objective: str | None
     eval_objective: str | None
-    tokenizer: Tokenizer | None  # the records', or None
-    cluster: Cluster | None
-    teacher: GivenTeacher | None = None
 
     def open_weights(self, path: str) -> "CheckpointArrays":
         """Opens a checkpoint to start from, with the one in --generator_dir if that is given."""
@@ -135,7 +126,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         config=config,
         begun=begun,
         source=source,
-        stages=begun.stages if begun.checkpoint else stages_of(start),
+        stages=begun.stages if begun.checkpoint else stages_of(source),
         pretraining=pretraining,
         files=files,
         eval_files=eval_files,

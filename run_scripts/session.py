@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -49,12 +49,8 @@ from run_scripts.flags.declaration import INT32_MAX
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import read_profile_steps
+from run_scripts.job import Job
 
-if TYPE_CHECKING:  # both import more than a session needs
-    from run_scripts.downstream.job import DownstreamJob
-    from run_scripts.pretraining_job import PretrainingJob
-
-Job: TypeAlias = "PretrainingJob | DownstreamJob[Any, Any]"
 JobFlags = FinetuneFlags | PretrainFlags
 
 
@@ -150,15 +146,13 @@ class Session:
         """Raises an `InputError` if workers differ in `settings`, name -> number or text."""
         check_agreement(self.strategy, settings)
 
-    def check_flags(self, job: Job) -> None:
+    def check_flags(self, job: Job[Any]) -> None:
         """Raises an `InputError` if workers' flags differ or devices cannot divide a batch."""
         flags, sizes = job.flags, vars(job.config)
         settings = {f"--{name}": value for name, value in vars(flags).items()}
         settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
         # Workers may see different files, in --model_dir or in --output_dir.
-        start = None if job.model.resumes else job.model.checkpoint
-        start = start or job.begun.checkpoint
-        settings |= {"the checkpoint to start from": start}
+        settings |= {"the checkpoint to start from": job.source}
         # Checked first because a worker that alone raises an error looks lost to the others.
         self.check_agreement({**settings, "precision": self.precision})
         replicas = self.strategy.num_replicas_in_sync
@@ -173,7 +167,7 @@ class Session:
 
     def build(
         self,
-        job: Job,
+        job: Job[Any],
         add_head: Callable[[Any], EncoderModel],
         schedule: Any = None,
         time_budget: TimeBudget | None = None,
@@ -209,7 +203,7 @@ class Session:
     def restore(
         self,
         state: TrainingState,
-        job: Job,
+        job: Job[Any],
         reader: Callable[[str], CheckpointArrays] = open_weights,
         **options: Any,
     ) -> None:
@@ -224,7 +218,7 @@ class Session:
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)
 
-    def load_teacher(self, job: Job) -> Teacher | None:
+    def load_teacher(self, job: Job[Any]) -> Teacher | None:
         """Loads the job's teacher, which is not part of the state; prints how it teaches."""
         given = job.teacher
         if given is None:
@@ -260,7 +254,7 @@ class Session:
 
     def train(
         self,
-        job: Job,
+        job: Job[Any],
         state: TrainingState,
         data: TrainingData,
         config: TrainingConfig,

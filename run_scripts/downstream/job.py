@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.config import EncoderConfig
-from bert_tf.training.cluster import Cluster, read_cluster
+from bert_tf.training.cluster import read_cluster
 from finetuning.metrics import check_installed
+from model_formats.model_folder import stages_of
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.begun import Begun
 from run_scripts.flags.declaration import resolve_model_defaults
@@ -22,7 +22,7 @@ from run_scripts.flags.finetune import (
     unused_steps,
 )
 from run_scripts.flags.training import check_checkpoint, check_length
-from run_scripts.given_model import GivenModel
+from run_scripts.job import Job
 from tokenization import FullTokenizer, validate_case_matches_checkpoint
 from tokenization.loading import Tokenizer
 
@@ -35,39 +35,34 @@ if TYPE_CHECKING:
 Data = TypeVar("Data", bound="TaskDataset")
 
 
-@dataclasses.dataclass(frozen=True)
-class DownstreamJob(Generic[Flags, Data]):
-    """A downstream run as its flags define it, checked as far as possible without TensorFlow."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DownstreamJob(Job[Flags], Generic[Flags, Data]):
+    """A run of a downstream task's program."""
 
-    flags: Flags  # with every default resolved
-    model: GivenModel  # the model that the flags name
-    config: EncoderConfig  # the model's
-    begun: Begun  # the earlier training in --output_dir, if any
-    tokenizer: Tokenizer  # the model's
+    tokenizer: Tokenizer
     dataset: Data  # what `Program.read_data` returned
     evaluates: bool  # by --do_eval, or --do_predict with `Program.scores_predictions`
     # The lengths that batches are cut to; None if they are chosen from the examples.
     boundaries: tuple[int, ...] | None
     task: str  # a key of `finetuning.tasks.TASKS`
     settings: dict[str, Any]  # the task's settings, for the model's folder to record
-    cluster: Cluster | None
-    teacher: GivenTeacher | None = None
 
 
 def make_job(
     given: Flags, program: "Program[Flags, Data]", **known: Any
 ) -> DownstreamJob[Flags, Data]:
     """Resolves the flags given to `finetune` and checks them with the files that they name."""
+    check_finetune_flags(given)
     model = find_model(given)
     checkpoint = None if given.num_seeds > 1 else latest_checkpoint(given.output_dir)
     resumes = bool(given.do_train and checkpoint)  # several seeds train in folders inside it
     model = dataclasses.replace(model, resumes=resumes)
     saved = saved_task_flags(given, model, program.task, **known)
-    if (given.do_eval or given.do_predict) and not given.do_train:
-        find_fine_tuned(given, model)  # reports a missing model before its missing configuration
+    source = checkpoint or model.checkpoint
+    if not given.do_train:  # reports a missing model before its missing configuration
+        source = find_fine_tuned(given, model)
     known |= saved | unused_steps(given)
     flags = resolve_model_defaults(given, model.model_type, **known)
-    check_finetune_flags(flags)
     config = model.config
     check_length(flags, config)
     measures = flags.do_eval or (flags.do_train and flags.eval_every_steps)
@@ -77,10 +72,8 @@ def make_job(
     tokenizer = model.tokenizer
     if isinstance(tokenizer, FullTokenizer):
         validate_case_matches_checkpoint(bool(tokenizer.do_lower_case), model.checkpoint)
-    if not flags.do_train:
-        find_fine_tuned(flags, model)
-    elif not resumes:
-        check_checkpoint(model.checkpoint)
+    if flags.do_train and not resumes:
+        check_checkpoint(source)
     teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)
     scores = program.scores_predictions and flags.do_predict
@@ -101,6 +94,8 @@ def make_job(
         model=model,
         config=config,
         begun=Begun(flags.output_dir, model.model_type, checkpoint),
+        source=source,
+        stages=stages_of(source),
         tokenizer=tokenizer,
         dataset=dataset,
         evaluates=evaluates,

@@ -33,7 +33,6 @@ from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import (
     ModelFolder,
     add_trained_positions,
-    stages_of,
     warn_of_untrained_positions,
 )
 from model_formats.weights import open_weights
@@ -45,7 +44,6 @@ from run_scripts.flags.finetune import (
     TRAIN_PART,
     FinetuneFlags,
     evaluated_splits,
-    find_fine_tuned,
     output_dirs,
     split_to_predict,
 )
@@ -68,22 +66,15 @@ def run(
     with open_session(flags, xla, job.cluster, trained) as session:
         examples = encode(task, splits, flags.do_train)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
-        if flags.do_train:
-            source = job.begun.checkpoint or job.model.checkpoint
-            stages = job.begun.earlier_stages(job.model.checkpoint)
-        else:
-            source = find_fine_tuned(flags, job.model)
-            stages = stages_of(source)
-        if source and session.chief:
-            warn_of_untrained_positions(source, longest, "the longest example")
+        if job.source and session.chief:
+            warn_of_untrained_positions(job.source, longest, "the longest example")
         fine_tuning = FineTuning(
             job,
             session,
             task,
             examples,
             boundaries=boundaries_of_splits(job, task, examples),
-            positions=add_trained_positions(source, longest) if source else None,
-            stages=stages,
+            positions=add_trained_positions(job.source, longest) if job.source else None,
         )
         if flags.num_seeds == 1:
             fine_tuning.run()
@@ -181,8 +172,6 @@ class FineTuning:
     examples: Mapping[str, Examples]  # split -> its examples
     boundaries: Mapping[str, tuple[int, ...]]  # split -> the lengths that its batches are cut to
     positions: int | None  # how many positions are trained; None if unknown
-    # How the model was trained before, as `model_formats.training_record` keeps it.
-    stages: list[dict[str, Any]]
 
     def run(self) -> dict[str, Any] | None:
         """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
@@ -250,7 +239,8 @@ class FineTuning:
         best = best_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
-        source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
+        source = best if flags.do_train else self.job.source
+        assert source, "there is a trained checkpoint"
         weights = open_weights(source)
         if not flags.do_train:
             self.check_head(state.model, weights)
@@ -340,12 +330,12 @@ class FineTuning:
 
     def write_model_files(self, folder: str) -> None:
         """Writes the configuration, tokenizer and task beside the checkpoints."""
-        job, stages = self.job, self.stages
+        job, stages = self.job, self.job.stages
         if job.flags.do_train:
             settings = lasting_values(job.flags)
             if job.flags.eval_on == TRAIN_PART:  # `Begun.check_kept` reads it
                 settings["eval_on"] = TRAIN_PART
-            stages = [*stages, {"program": "fine-tuning", "settings": settings}]
+            stages = [*job.earlier_stages, {"program": "fine-tuning", "settings": settings}]
         ModelFolder.write(
             folder,
             job.model.model_type,

@@ -44,10 +44,6 @@ class Begun:
             return None
         return ConfigFile(path, self.model_type).config
 
-    def earlier_stages(self, checkpoint: str | None) -> list[Stage]:
-        """Returns the stages before a run that resumes here or starts from `checkpoint`."""
-        return self.stages[:-1] if self.checkpoint else stages_of(checkpoint)
-
     def check_encoder(self) -> None:
         """Raises an `InputError` if the folder has another kind of model's configuration.
 

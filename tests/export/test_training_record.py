@@ -12,7 +12,8 @@ from model_formats.training_record import PATHS, add_counts, read_stages, write_
 from run_scripts import classifier
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.conversion import export_model
-from run_scripts.flags.begun import Begun
+from run_scripts.downstream.job import make_job
+from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
@@ -28,16 +29,25 @@ SECOND = {"program": "fine-tuning", "settings": {}}
 
 
 def test_a_run_follows_what_it_starts_from(tmp_path):
-    write_folder(tmp_path / "first")
-    write_stages(tmp_path / "first", [FIRST])
-    checkpoint = str(tmp_path / "first" / "model.ckpt-3")
-    new = Begun.of(str(tmp_path / "new"), "bert")
-    assert new.earlier_stages(checkpoint) == [FIRST] and new.earlier_stages(None) == []
+    first, second = tmp_path / "first", tmp_path / "second"
+    rows = [(word, label) for word in ("나무", "바람") for label in ("좋음", "나쁨")]
+    data = write_splits(tmp_path / "data", ("text", "label"), rows, train=(0, 4))
+    flags = ["x", f"--model_dir={first}", f"--output_dir={second}", f"--data_dir={data}"]
+    flags += ["--task_name=tsv", "--do_train", "--max_seq_length=16"]
+
+    def job():
+        return make_job(parse(ClassifierFlags, flags), classifier.PROGRAM)
+
+    write_folder(first)
+    write_stages(first, [FIRST])
+    assert job().source == str(first / "model.ckpt-3")
+    assert job().stages == job().earlier_stages == [FIRST]
     # One that resumes: its own stage is the last of the folder, whatever it began with.
-    write_folder(tmp_path / "second")
-    write_stages(tmp_path / "second", [FIRST, SECOND])
-    assert Begun.of(str(tmp_path / "second"), "bert").earlier_stages(None) == [FIRST]
-    assert stages_of(str(tmp_path / "second" / "best" / "model.ckpt-3")) == [FIRST, SECOND]
+    write_folder(second)
+    write_stages(second, [FIRST, SECOND])
+    assert job().source == str(second / "model.ckpt-3")
+    assert job().stages == [FIRST, SECOND] and job().earlier_stages == [FIRST]
+    assert stages_of(str(second / "best" / "model.ckpt-3")) == [FIRST, SECOND]
 
 
 def test_nothing_is_written_where_nothing_is_known(tmp_path):

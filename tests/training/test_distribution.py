@@ -353,23 +353,16 @@ def raise_within(context, error):
         raise error
 
 
-@pytest.mark.parametrize(
-    "checkpoint, resumes, expected",
-    (("i/model.ckpt-1", False, "i/model.ckpt-1"), ("i", True, "o/model.ckpt-3"),
-     (None, False, "o/model.ckpt-3")),
-)  # fmt: skip
-def test_workers_compare_the_checkpoint_that_is_read(checkpoint, resumes, expected, monkeypatch):
-    """An evaluation alone of --init_checkpoint reads none of a training in --output_dir."""
+def test_workers_compare_the_checkpoint_that_is_read(monkeypatch):
     compared = {}
     monkeypatch.setattr(Session, "check_agreement", lambda self, given: compared.update(given))
     job = SimpleNamespace(
         flags=SimpleNamespace(do_train=False, gradient_accumulation_steps=1),
         config=SimpleNamespace(),
-        model=SimpleNamespace(checkpoint=checkpoint, resumes=resumes),
-        begun=SimpleNamespace(checkpoint="o/model.ckpt-3"),
+        source="o/model.ckpt-3",
     )
     Session(tf.distribute.get_strategy(), "float32", "off", None).check_flags(job)
-    assert compared["the checkpoint to start from"] == expected
+    assert compared["the checkpoint to start from"] == "o/model.ckpt-3"
 
 
 def test_workers_compare_the_examples_of_fine_tuning():
@@ -383,7 +376,7 @@ def test_workers_compare_the_examples_of_fine_tuning():
         session = mock.Mock(check_agreement=mock.Mock(side_effect=Compared))
         job = SimpleNamespace(flags=None)
         with pytest.raises(Compared):
-            FineTuning(job, session, None, examples, {}, None, [], ()).run()
+            FineTuning(job, session, None, examples, {}, None).run()
         return session.check_agreement.call_args
 
     assert compared([3, 4]) == compared([3, 4]) != compared([3, 5])
