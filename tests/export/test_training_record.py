@@ -33,20 +33,24 @@ def test_a_run_follows_what_it_starts_from(tmp_path):
     rows = [(word, label) for word in ("나무", "바람") for label in ("좋음", "나쁨")]
     data = write_splits(tmp_path / "data", ("text", "label"), rows, train=(0, 4))
     flags = ["x", f"--model_dir={first}", f"--output_dir={second}", f"--data_dir={data}"]
-    flags += ["--task_name=tsv", "--do_train", "--max_seq_length=16"]
+    flags += ["--task_name=tsv", "--max_seq_length=16"]
 
-    def job():
-        return make_job(parse(ClassifierFlags, flags), classifier.PROGRAM)
+    def job(*more):
+        return make_job(parse(ClassifierFlags, [*flags, *more]), classifier.PROGRAM)
 
     write_folder(first)
     write_stages(first, [FIRST])
-    assert job().source == str(first / "model.ckpt-3")
-    assert job().stages == job().earlier_stages == [FIRST]
+    new = job("--do_train")
+    assert new.source == str(first / "model.ckpt-3")
+    assert new.stages == new.earlier_stages == [FIRST]
     # One that resumes: its own stage is the last of the folder, whatever it began with.
     write_folder(second)
     write_stages(second, [FIRST, SECOND])
-    assert job().source == str(second / "model.ckpt-3")
-    assert job().stages == [FIRST, SECOND] and job().earlier_stages == [FIRST]
+    resumed = job("--do_train")
+    assert resumed.source == str(second / "model.ckpt-3")
+    assert resumed.stages == [FIRST, SECOND] and resumed.earlier_stages == [FIRST]
+    # An evaluation alone of other weights reads nothing of the training in --output_dir.
+    assert job("--do_eval", f"--init_checkpoint={first}").source == str(first / "model.ckpt-3")
     assert stages_of(str(second / "best" / "model.ckpt-3")) == [FIRST, SECOND]
 
 
