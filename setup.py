@@ -17,7 +17,7 @@ OUTSIDE = ("benchmarks", "benchmarks.*", "tests", "tests.*")
 
 # The files that the programs read, apart from their code.
 DATA = {
-    "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
+    "run_scripts": ["flagfiles/*"],
     # The models that come with the project; these folders contain no code of the project.
     "reference_model": ["*"],
     "reference_vectors": ["*"],

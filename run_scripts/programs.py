@@ -7,23 +7,15 @@ Nothing heavy is imported before Ctrl-C and the standard streams are handled.
 
 import functools
 import importlib
-import os
 import sys
 
 from bert_common.startup import begin
 
 
-def _start(module, argv=None):
+def _start(module, argv=None, main="main"):
     """Runs a program of this package; returns its exit status."""
     begin()
-    return importlib.import_module(f"run_scripts.{module}").main(argv)
-
-
-def _run_script(name):
-    """Replaces this process with a shell script beside this file, which uses this Python."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
-    environment = {**os.environ, "PYTHON": sys.executable}
-    os.execvpe("bash", ["bash", path, *sys.argv[1:]], environment)
+    return getattr(importlib.import_module(f"run_scripts.{module}"), main)(argv)
 
 
 build_vocab = functools.partial(_start, "build_vocab")
@@ -41,8 +33,8 @@ run_race = functools.partial(_start, "race")
 run_similarity = functools.partial(_start, "similarity")
 plan = functools.partial(_start, "plan")
 check_devices = functools.partial(_start, "tools.check_devices.__main__")
-run_glue = functools.partial(_run_script, "run_glue.sh")
-run_korean = functools.partial(_run_script, "run_korean.sh")
+run_glue = functools.partial(_start, "benchmark", main="run_glue")
+run_korean = functools.partial(_start, "benchmark", main="run_korean")
 
 
 if __name__ == "__main__":

@@ -10,4 +10,4 @@
 # If started again, it continues where it stopped; tasks with results are not run again.
 set -euo pipefail
 source "$(dirname "$0")/benchmark.sh"
-run_benchmark glue "$@"
+start_benchmark run_glue "$@"

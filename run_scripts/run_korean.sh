@@ -12,4 +12,4 @@
 # If started again, it continues where it stopped; tasks with results are not run again.
 set -euo pipefail
 source "$(dirname "$0")/benchmark.sh"
-run_benchmark korean "$@"
+start_benchmark run_korean "$@"

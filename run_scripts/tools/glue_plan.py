@@ -1,11 +1,5 @@
-"""Prints how to fine-tune a model on each task of a benchmark whose data exists.
+"""Plans how to fine-tune a model on each task of a benchmark whose data exists."""
 
-Used by benchmark.sh. Prints a line for each task: its name, the program and the program's flags,
-separated by tabs.
-"""
-
-import dataclasses
-import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,11 +13,8 @@ from finetuning.readers import find_file
 from korean_bert.loading import open_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights
-from run_scripts.flags import groups
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.flags.parser import run_program
-from run_scripts.flags.paths import FOLDER
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
@@ -77,49 +68,33 @@ def find_task(name: str) -> BenchmarkTask:
     return BenchmarkTask("run_classifier", dataset.folder, files, splits, dataset.metrics)
 
 
-@dataclasses.dataclass(frozen=True)
-class PlanFlags:
-    """Prints name, program and flags of each task of a benchmark whose data exists."""
+def plan_tasks(benchmark: str, model: str, data_dir: str, output_dir: str) -> dict[str, list[str]]:
+    """Returns the name of each task with data -> the program that learns it, then its flags.
 
-    EXAMPLE = (
-        "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
-        "--output_dir=output/glue"
-    )
-
-    benchmark: str = groups.TASK.required("The benchmark.", choices=tuple(BENCHMARKS))
-    model: str = groups.MODEL.required(
-        "A pre-trained model: its folder or a checkpoint.", is_input=True, is_path=True
-    )
-    data_dir: str = groups.FILES.required(
-        "The folder that holds one sub-folder per task.", takes=(FOLDER,)
-    )
-    output_dir: str = groups.OUTPUT.output_folder(
-        "The folder that holds one sub-folder per task.", required=True
-    )
-
-
-def show_plan(values: PlanFlags) -> None:
-    """Prints the plan; names the tasks without data on standard error."""
-    folder, model = model_flags(values.model)
+    Prints the tasks without data on standard error.
+    """
+    folder, flags_of_model = model_flags(model)
     model_type, hidden_size = read_kind(folder)
-    tasks = {name: find_task(name) for name in BENCHMARKS[values.benchmark]}
-    present = {name: task for name, task in tasks.items() if has_data(values.data_dir, task)}
+    tasks = {name: find_task(name) for name in BENCHMARKS[benchmark]}
+    present = {name: task for name, task in tasks.items() if has_data(data_dir, task)}
     missing = [f"{n} (folder {task.folder})" for n, task in tasks.items() if n not in present]
     if not present:
         raise InputError(
-            f"{values.data_dir} must hold a folder of a task: {', '.join(missing)}. Received: none"
+            f"{data_dir} must hold a folder of a task: {', '.join(missing)}. Received: none"
         )
     if missing:
-        print(f"left out, no data in {values.data_dir}: {', '.join(missing)}", file=sys.stderr)
-    for name, task in present.items():
-        flags = [
-            f"--flagfile={find_flagfile(values.benchmark, model_type, hidden_size, name)}",
+        print(f"left out, no data in {data_dir}: {', '.join(missing)}", file=sys.stderr)
+    return {
+        name: [
+            task.program,
+            f"--flagfile={find_flagfile(benchmark, model_type, hidden_size, name)}",
             f"--task_name={name}",
-            f"--data_dir={find_data(values.data_dir, task)}",
-            f"--output_dir={os.path.join(values.output_dir, name)}",
-            *model,
+            f"--data_dir={find_data(data_dir, task)}",
+            f"--output_dir={os.path.join(output_dir, name)}",
+            *flags_of_model,
         ]
-        print("\t".join([name, task.program, *flags]))
+        for name, task in present.items()
+    }
 
 
 def has_data(data_dir: str, task: BenchmarkTask) -> bool:
@@ -171,9 +146,3 @@ def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
     check_weights(folder.checkpoint)  # before the first task begins
     chosen = [f"--init_checkpoint={folder.chosen}"] if folder.chosen else []
     return folder, [f"--model_dir={folder.path}", *chosen]
-
-
-main = functools.partial(run_program, show_plan, PlanFlags)
-
-if __name__ == "__main__":
-    sys.exit(main())

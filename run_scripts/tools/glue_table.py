@@ -1,17 +1,12 @@
 """Prints a model's results on the tasks of a benchmark as a table."""
 
-import dataclasses
-import functools
 import os
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 
 from bert_common.errors import InputError
 from finetuning.tables import read_lines
-from run_scripts.flags import groups
 from run_scripts.flags.finetune import TRAIN_PART
-from run_scripts.flags.parser import run_program
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
 # The mean, and the standard deviation of several runs or None for one run.
@@ -24,38 +19,21 @@ GLUE_COUNTED = {"cola": ("matthews",)}
 GLUE_NOT_COUNTED = ("wnli",)
 
 
-@dataclasses.dataclass(frozen=True)
-class TableFlags:
-    """Prints the results of all fine-tuned tasks of a benchmark."""
+def show_table(benchmark: str, output_dir: str) -> None:
+    """Prints the table and, for GLUE, the average below it.
 
-    EXAMPLE = "--benchmark=glue --output_dir=output/glue"
-
-    benchmark: str = groups.TASK.required("The benchmark.", choices=tuple(BENCHMARKS))
-    output_dir: str = groups.OUTPUT.output_folder(
-        "The folder that holds one sub-folder per task.", required=True
-    )
-
-
-def show_table(values: TableFlags) -> None:
-    """Prints the table and, for GLUE, the average below it."""
-    results = {
-        name: read_results(os.path.join(values.output_dir, name))
-        for name in BENCHMARKS[values.benchmark]
-    }
+    `output_dir` has a folder with results for at least one task.
+    """
+    results = {name: read_results(os.path.join(output_dir, name)) for name in BENCHMARKS[benchmark]}
     missing = [name for name, scores in results.items() if not scores]
     results = {name: scores for name, scores in results.items() if scores}
-    if not results:
-        raise InputError(
-            "--output_dir must hold the folder of a task with eval_results.txt. Received: "
-            f"{values.output_dir}"
-        )
     rows: list[tuple[str, ...]] = [("task", "split", "metrics", "times 100", "without a model")]
     for name, scores in results.items():
         rows += task_rows(name, scores)
     print_rows(rows)
     if missing:
         print(f"without results: {', '.join(missing)}")
-    if values.benchmark == "glue":
+    if benchmark == "glue":
         print(glue_average(results))
 
 
@@ -159,9 +137,3 @@ def mean_score(name: str, scores: Mapping[str, Score]) -> float:
         for prefix in find_prefixes(name, scores).values()
         for metric in metrics
     )
-
-
-main = functools.partial(run_program, show_table, TableFlags)
-
-if __name__ == "__main__":
-    sys.exit(main())

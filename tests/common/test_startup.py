@@ -22,7 +22,7 @@ SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
 MODULES = (
     "run_scripts.plan", "run_scripts.sizes", "run_scripts.tools.check_devices",
-    "run_scripts.tools.glue_plan", "run_scripts.tools.glue_table",
+    "run_scripts.tools.average_models", "run_scripts.tools.search",
 )  # fmt: skip
 
 # Output goes out when a buffer is full or the program ends, as people have it.
@@ -78,7 +78,7 @@ def test_stream_lasts_longer_than_its_reader():
 
 
 def test_full_disk_is_an_error_still():
-    run = shell("PYTHON -m run_scripts.tools.glue_table --help > /dev/full; echo status $?")
+    run = shell("PYTHON -m run_scripts.plan --help > /dev/full; echo status $?")
     assert run.stdout == "status 1\n"
     assert run.stderr.startswith("error: No space left on device") and run.stderr.count("\n") == 1
 

@@ -62,7 +62,7 @@ def test_programs_are_all_here():
     declared = {
         str(path)
         for path in (ROOT / "run_scripts").rglob("*.py")
-        if path.name != "parser.py"
+        if path.name not in ("parser.py", "benchmark.py")  # the arguments of run_glue have no names
         and re.search(r"\(run_program,|return run_program\(", path.read_text(encoding="utf-8"))
     }
     assert len(declared) == len(FLAG_CLASSES)

@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 import pathlib
-import shlex
+import signal
 import subprocess
 import sys
 
@@ -13,12 +13,11 @@ import pytest
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from model_formats.encoders import ENCODERS
+from run_scripts import benchmark as program
 from run_scripts.flags.parser import parse
 from run_scripts.squad import SquadFlags
-from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, model_flags
-from run_scripts.tools.glue_plan import main as plan
-from run_scripts.tools.glue_table import main as table
-from run_scripts.tools.glue_table import read_results
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, model_flags, plan_tasks
+from run_scripts.tools.glue_table import read_results, show_table
 from tests.support.paths import ROOT
 from tests.support.tiny_models import SIZES, tiny_model
 
@@ -57,27 +56,21 @@ def write_model(folder, model_type="bert", *files):
     return folder
 
 
-def show_plan(benchmark, model, data):
-    return plan(
-        ["plan", f"--benchmark={benchmark}", f"--model={model}", f"--data_dir={data}",
-         "--output_dir=out"]
-    )  # fmt: skip
-
-
 def test_plan(tmp_path, capsys):
     model = write_model(tmp_path / "m", "albert", "model.ckpt-best.index", "30k-clean.model")
     data = tmp_path / "glue"
     write_cola(data)
     write_rte(data)
-    assert show_plan("glue", model, data) == 0
-    shown = capsys.readouterr()
-    cola, rte = (line.split("\t") for line in shown.out.splitlines())
-    assert cola[:2] == ["cola", "run_classifier"] and rte[0] == "rte"
-    assert cola[2].endswith("run_scripts/flagfiles/glue_albert_cola.flags")
+    commands = plan_tasks("glue", str(model), str(data), "out")
+    assert list(commands) == ["cola", "rte"]
+    name, flagfile, *flags = commands["cola"]
+    assert name == "run_classifier"
+    assert flagfile.endswith("run_scripts/flagfiles/glue_albert_cola.flags")
     folders = [f"--data_dir={data}/CoLA", "--output_dir=out/cola", f"--model_dir={model}"]
-    assert cola[3:] == ["--task_name=cola", *folders]
-    assert shown.err.startswith(f"left out, no data in {data}: sst-2 (folder SST-2), mrpc (folder")
-    assert "cola" not in shown.err and "rte" not in shown.err
+    assert flags == ["--task_name=cola", *folders]
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"left out, no data in {data}: sst-2 (folder SST-2), mrpc (folder")
+    assert "cola" not in shown and "rte" not in shown
 
 
 QUESTION_FILES = {
@@ -87,20 +80,18 @@ QUESTION_FILES = {
 }
 
 
-def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
+def test_plan_of_korean_tasks_with_their_programs(tmp_path):
     model = write_model(tmp_path / "m", "albert", "model.ckpt-5.index", "30k-clean.model")
     for folder, names in QUESTION_FILES.items():
         (tmp_path / folder).mkdir()
         for name in names:
             (tmp_path / folder / name).write_text("")
-    assert show_plan("korean", model, tmp_path) == 0
-    shown = capsys.readouterr()
-    lines = [line.split("\t") for line in shown.out.splitlines()]
-    assert [line[:2] for line in lines] == [
-        ["klue-re", "run_classifier"], ["korquad", "run_squad"], ["klue-mrc", "run_squad"],
+    commands = plan_tasks("korean", str(model), str(tmp_path), "out")
+    assert [(name, command[0]) for name, command in commands.items()] == [
+        ("klue-re", "run_classifier"), ("korquad", "run_squad"), ("klue-mrc", "run_squad"),
     ]  # fmt: skip
     folders = ("klue-re-v1.1", "korquad", "klue-mrc-v1.1")
-    for (name, _, flagfile, *flags), folder in zip(lines, folders, strict=True):
+    for (name, (_, flagfile, *flags)), folder in zip(commands.items(), folders, strict=True):
         assert flagfile.endswith(f"/korean_{name}.flags")
         assert f"--task_name={name}" in flags and f"--data_dir={tmp_path}/{folder}" in flags
         if name != "klue-re":  # what the flag file names is there
@@ -110,22 +101,24 @@ def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
     (tmp_path / "korquad").rename(tmp_path / "inner")
     (tmp_path / "korquad").mkdir()
     (tmp_path / "inner").rename(tmp_path / "korquad" / "korquad")
-    assert show_plan("korean", model, tmp_path) == 0
-    assert f"\t--data_dir={tmp_path}/korquad/korquad\t" in capsys.readouterr().out
+    commands = plan_tasks("korean", str(model), str(tmp_path), "out")
+    assert f"--data_dir={tmp_path}/korquad/korquad" in commands["korquad"]
     (tmp_path / "korquad" / "korquad" / "KorQuAD_v1.0_train.json").unlink()
-    assert show_plan("korean", model, tmp_path) == 1
-    assert f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json" in capsys.readouterr().err
+    missing = f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json"
+    with pytest.raises(InputError, match=missing):
+        plan_tasks("korean", str(model), str(tmp_path), "out")
 
 
 def test_plan_of_broken_data(tmp_path, capsys):
     model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
     data = tmp_path / "glue"
     data.mkdir()
-    assert show_plan("glue", model, data) == 1
+    command = ["run_glue", str(model), str(data), str(tmp_path / "out")]
+    assert program.run_glue(command) == 1
     assert "must hold a folder of a task: cola (folder CoLA), " in capsys.readouterr().err
     write_cola(data)
     (data / "CoLA" / "dev.tsv").unlink()
-    assert show_plan("glue", model, data) == 1
+    assert program.run_glue(command) == 1
     assert f"needs a file {data}/CoLA/dev.tsv" in capsys.readouterr().err
 
 
@@ -152,15 +145,15 @@ def test_model(tmp_path):
     ("sizes", "name"),
     (({"hidden_size": 256}, "korean_small"), ({"hidden_size": 768}, "korean"), ([], "korean")),
 )
-def test_small_models_have_flag_files_of_their_own(tmp_path, capsys, sizes, name):
+def test_small_models_have_flag_files_of_their_own(tmp_path, sizes, name):
     model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
     (model / "bert_config.json").write_text(json.dumps(sizes))
     folder = tmp_path / "data" / "nsmc"
     folder.mkdir(parents=True)
     for file in ("ratings_train.txt", "ratings_test.txt"):
         (folder / file).write_text("")
-    assert show_plan("korean", model, tmp_path / "data") == 0
-    assert f"flagfiles/{name}.flags\t" in capsys.readouterr().out
+    commands = plan_tasks("korean", str(model), str(tmp_path / "data"), "out")
+    assert commands["nsmc"][1].endswith(f"flagfiles/{name}.flags")
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -184,7 +177,7 @@ def test_glue_table(tmp_path, capsys):
     write_results(tmp_path / "mnli", eval_accuracy=0.8, dev_mismatched_accuracy=0.7)
     write_results(tmp_path / "mrpc", eval_accuracy=0.85, eval_f1=0.95)
     write_results(tmp_path / "wnli", eval_accuracy=0.01)
-    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 0
+    show_table("glue", tmp_path)
     lines = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:7]]
     assert len({len(line) for line in lines[:7]}) == 1  # columns stand below each other
@@ -208,7 +201,7 @@ def test_glue_table_of_parts_of_train(tmp_path, capsys):
     """--eval_on=train_part names no result eval_...; the average says what it is of."""
     write_results(tmp_path / "mnli", train_part_accuracy=0.75)
     write_results(tmp_path / "rte", eval_accuracy=0.5)
-    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 0
+    show_table("glue", tmp_path)
     average = next(li for li in capsys.readouterr().out.splitlines() if li.startswith("GLUE"))
     assert average == (
         "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average: without cola, "
@@ -218,7 +211,7 @@ def test_glue_table_of_parts_of_train(tmp_path, capsys):
 
 def table_rows(folder, capsys):
     """What the table of Korean tasks shows, without its lines."""
-    assert table(["table", "--benchmark=korean", f"--output_dir={folder}"]) == 0
+    show_table("korean", folder)
     shown = capsys.readouterr().out
     return [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
 
@@ -256,61 +249,104 @@ def test_table_of_questions_and_of_parts_of_train(tmp_path, capsys):
     ]
 
 
-def test_table_of_nothing(tmp_path, capsys):
+def test_a_task_without_results(tmp_path):
     assert read_results(tmp_path) == {}
-    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 1
-    assert "with eval_results.txt. Received: " in capsys.readouterr().err
 
 
-def run_glue(folder, *flags, python=sys.executable):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    (
+        ("eval_results.txt", "eval_accuracy = high\n"),
+        ("eval_results.txt", "eval_accuracy\n"),
+        ("seeds.tsv", "name\tmean\tstandard deviation\neval_accuracy\t0.5\n"),
+    ),
+)
+def test_results_that_are_damaged(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=f"{name}.* must hold a name and its number"):
+        read_results(tmp_path)
+
+
+def test_results_that_lack_a_metric(tmp_path):
+    write_results(tmp_path / "cola", eval_accuracy=0.5)
+    with pytest.raises(InputError, match="results of cola must hold eval_matthews. Received: eval"):
+        show_table("glue", tmp_path)
+
+
+def run_glue(folder, *flags):
     """Runs the script on folder/model and folder/glue; the paths are not from the root."""
     return subprocess.run(
         ["bash", str(ROOT / "run_scripts" / "run_glue.sh"), "model", "glue", "out", *flags],
-        cwd=folder, env={**os.environ, "PYTHON": str(python)}, capture_output=True, text=True,
+        cwd=folder, env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True,
     )  # fmt: skip
 
 
-# In place of Python: notes the command line of run_classifier and writes results, but not
-# those of a task whose name is in the file "stop".
-STUB = """#!/usr/bin/env bash
-[ "$2" = run_scripts.programs ] || exec {python} "$@"
-for word in "$@"; do case "$word" in --output_dir=*) out="${{word#*=}}" ;; esac; done
-echo "$@" >> {folder}/commands
-mkdir -p "$out"
-grep -qs "${{out##*/}}" {folder}/stop && exit 0
-printf 'eval_matthews = 0.5\\neval_accuracy = 0.75\\n' > "$out/eval_results.txt"
-"""
-
-
-def test_script_continues(tmp_path):
-    """A task that was stopped ends the script; started again it leaves out what is done."""
+def test_the_same_command_continues(tmp_path, monkeypatch, capsys):
+    """A task that was stopped ends the run; started again it leaves out what is done."""
     write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
     write_cola(tmp_path / "glue")
     write_rte(tmp_path / "glue")
-    stub, log = tmp_path / "python", tmp_path / "commands"
-    stub.write_text(STUB.format(python=shlex.quote(sys.executable), folder=tmp_path))
-    stub.chmod(0o755)
-    (tmp_path / "stop").write_text("rte\n")
-    first = run_glue(tmp_path, "--learning_rate=3e-5", python=stub)
-    assert first.returncode == 1 and "average" not in first.stdout
-    assert "stopped at rte: the same command continues from there" in first.stderr
-    assert "left out, no data in" in first.stderr
-    cola, rte = log.read_text().splitlines()
-    assert cola.startswith("-m run_scripts.programs run_classifier --flagfile=")
-    assert cola.endswith(" --learning_rate=3e-5")
-    assert "--output_dir=out/cola " in cola and "--task_name=rte " in rte
-    (tmp_path / "stop").unlink()
-    second = run_glue(tmp_path, python=stub)
-    assert second.returncode == 0, second.stderr
-    assert len(log.read_text().splitlines()) == 3
-    assert "\nout/cola exists already" in second.stdout
-    assert "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average" in second.stdout
+    ran, stopped = [], ["rte"]
+
+    def run_task(command):
+        """Writes results, but not of a task that is stopped."""
+        ran.append(command)
+        name = command[2].removeprefix("--task_name=")
+        if name not in stopped:
+            write_results(tmp_path / "out" / name, eval_matthews=0.5, eval_accuracy=0.75)
+        return 0
+
+    monkeypatch.setattr(program, "run_task", run_task)
+    monkeypatch.chdir(tmp_path)
+    command = ["run_glue", "model", "glue", "out"]
+    assert program.run_glue([*command, "--learning_rate=3e-5"]) == 1
+    shown = capsys.readouterr()
+    assert "average" not in shown.out and "left out, no data in" in shown.err
+    assert shown.err.endswith(
+        "error: every task must finish; the same command continues from there. Received: rte "
+        "ended with status 0\n"
+    )
+    cola, rte = ran
+    assert cola[0] == "run_classifier" and cola[-1] == "--learning_rate=3e-5"
+    assert "--output_dir=out/cola" in cola and "--task_name=rte" in rte
+    stopped.clear()
+    assert program.run_glue(command) == 0
+    assert len(ran) == 3
+    shown = capsys.readouterr().out
+    assert "\nout/cola exists already" in shown
+    assert "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average" in shown
+
+
+def test_a_program_gets_ctrl_c_alone(tmp_path):
+    """It has the time to save; the benchmark ends after it."""
+    child = tmp_path / "python"
+    child.write_text(
+        "#!/usr/bin/env bash\ntrap 'sleep 0.6; echo saved; exit' INT\necho begun\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    child.chmod(0o755)
+    code = (
+        "import sys; from bert_common.startup import begin, interruptible; begin(); "
+        "from run_scripts.benchmark import run_task\n"
+        f"sys.executable = {str(child)!r}\n"
+        "with interruptible(): print('status', run_task(['run_ner']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "begun\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "saved\nstatus 0\n"
+    assert process.returncode == 0
 
 
 def test_script_without_arguments():
-    command = ["bash", "run_scripts/run_korean.sh", "model"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 2 and run.stderr.startswith("usage: bash run_scripts/run_korean.sh ")
+    run = subprocess.run(
+        ["bash", "run_scripts/run_korean.sh", "model"], cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 2 and run.stderr.startswith("usage: run_korean MODEL ")
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ import warnings
 from typing import NamedTuple
 
 from run_scripts.flags.declaration import value_type
-from run_scripts.tools import glue_plan
 from tests.support.bad_inputs.bad_input_files import DAMAGE, TAKEN
 from tests.support.bad_inputs.bad_input_programs import PROGRAMS
 
@@ -80,10 +79,8 @@ def bad_text(draw, program, field):
     if name in program.texts and draw.random() < 0.7:
         return draw.choice(program.texts[name])
     if name.endswith(("_file", "_dir", "_checkpoint")) and name in program.flags:
-        if name.startswith("output") and program.main is not glue_plan.main:
-            return draw.choice(("{}/text.txt/x", "gs://bucket/x", "/proc/none/x"))
         if name.startswith("output"):
-            return draw.choice(("s3://bucket/x",))
+            return draw.choice(("{}/text.txt/x", "gs://bucket/x", "/proc/none/x"))
         texts = ("{}/none", "{}/text.txt/x", "s3://bucket/x", "{}/" + "x" * 300, "x" * 5000)
         return draw.choice((*texts, "[", "\udcff"))
     return "\udcff\udcfe"

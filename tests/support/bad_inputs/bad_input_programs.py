@@ -17,8 +17,7 @@ from run_scripts import (
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.tools import average_models, explore, fill_masks, glue_plan, retrieval, search
-from run_scripts.tools import glue_table as benchmark_table
+from run_scripts.tools import average_models, explore, fill_masks, retrieval, search
 from run_scripts.tools.check_devices.__main__ import CheckDevicesFlags
 
 
@@ -314,12 +313,6 @@ PROGRAMS = {
             "tokenizers": ("{}/none", "{}/text.jsonl", "{}/model,{}/none"),
         },
     ),
-    "glue_plan": Program(
-        glue_plan.main, glue_plan.PlanFlags,
-        {"benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue", "output_dir": "{}/out"},
-        {"model/bert_config.json": "there", "glue/CoLA/dev.tsv": "there", **FLAG_FILE},
-        {"model": ("{}/none", "{}/tsv", "{}/text.txt"), "data_dir": ("{}/none", "{}/text.txt")},
-    ),
     "plan": Program(
         plan.main, plan.CorpusPlanFlags,
         {"corpus_gb": "1", "model": "bert_base"},
@@ -331,12 +324,6 @@ PROGRAMS = {
         {"config_file": "{}/model/bert_config.json", "lengths": "16"},
         {"model/bert_config.json": "config alone", **FLAG_FILE},
         {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},
-    ),
-    "benchmark_table": Program(
-        benchmark_table.main, benchmark_table.TableFlags,
-        {"benchmark": "glue", "output_dir": "{}/results"},
-        {"results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds", **FLAG_FILE},
-        {"output_dir": ("{}/none", "{}/text.txt", "{}/model")},
     ),
 }  # fmt: skip
 
