@@ -48,7 +48,6 @@ sys.exit(main(sys.argv))
 KILLS = {
     "in the first chunk": 'die_at(chunk_file, "frame", 40)',
     "in pass 1": 'die_at(chunk_file, "frame", 700)',
-    "before a chunk's index": 'die_at(chunk_file, "index_path", 5)',
     "before a chunk's JSON": 'die_at(chunk_file, "write_json", 5)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
     "in pass 2": 'die_at(shards, "split_frames", 200)',
