@@ -5,9 +5,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 from bert_common.atomic_write import check_name_length, remove_partial_files
 from bert_common.cpu import available_cores
@@ -135,8 +134,8 @@ def create_data(flags: CreateDataFlags) -> None:
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         made_here = flags.num_tasks == 1 and not has_chunks(folder)
         try:
-            plan = make_plan(flags, settings, sources, output_files, folder)
-            done = run_passes(flags, plan, manifest, tokenizer)
+            plan = make_plan(flags, settings, tokenizer, manifest, sources, output_files, folder)
+            done = run_passes(flags, plan)
         except MachineError:  # the same command resumes, also if only text was unpacked or hashed
             raise
         except InputError:
@@ -189,18 +188,16 @@ def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer:
 
 
 def choose_engine(
-    flags: CreateDataFlags, plan: WorkPlan, tokenizer: Tokenizer, workers: int
+    flags: CreateDataFlags, plan: WorkPlan, workers: int
 ) -> tuple[AbstractContextManager[Run], str]:
     """Returns the context manager, like `start_workers`, that runs tasks, and a name to print."""
     if flags.engine == "spark":
-        return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
-    engine = start_workers((plan, tokenizer), workers, FEWER_WORKERS, PRELOADED)
+        return spark_engine.start_executors(plan, flags.spark_master), "Spark"
+    engine = start_workers((plan,), workers, FEWER_WORKERS, PRELOADED)
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 
-def run_passes(
-    flags: CreateDataFlags, plan: WorkPlan, manifest: Mapping[str, Any], tokenizer: Tokenizer
-) -> tuple[CorpusStatistics, Repeats] | None:
+def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics, Repeats] | None:
     """Creates this task's chunk files, then the record files if all chunk files exist.
 
     Returns:
@@ -208,10 +205,10 @@ def run_passes(
         files.
     """
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
-    estimate = estimate_records_size(plan, tokenizer)
+    estimate = estimate_records_size(plan)
     numbers = range(flags.task_index, len(plan.chunks), flags.num_tasks)
     workers = max(1, min(flags.num_workers or available_cores(), len(plan.chunks)))
-    engine, engine_name = choose_engine(flags, plan, tokenizer, workers)
+    engine, engine_name = choose_engine(flags, plan, workers)
     print(
         f"text: {format_bytes(text_bytes)} in "
         f"{len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
@@ -235,7 +232,7 @@ def run_passes(
             *find_lost_text(statistics, rules, flags.split_sentences),
         ):
             warnings.warn(f"so far {problem}", stacklevel=2)
-        warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
+        warn_of_unknown_pieces(plan, statistics, "so far ")
 
     with contextlib.ExitStack() as stack:
         stack.callback(remove_partial_files, files_of_chunks)  # of workers killed after an error
@@ -254,9 +251,9 @@ def run_passes(
             stack.callback(remove_partial_files, plan.output_files)
             statistics, expected = summaries
             try:
-                warn_of_changed_text(plan, manifest)
+                warn_of_changed_text(plan)
                 check_text(flags, plan, statistics, expected)
-                warn_of_unknown_pieces(plan, tokenizer, statistics)
+                warn_of_unknown_pieces(plan, statistics)
             except InputError:
                 remove_work_folder(plan.folder)  # resuming would end in the same error
                 raise
@@ -265,19 +262,15 @@ def run_passes(
             shards = make_shard_files(plan, run, expected)
         # Still locked, but after the engine has ended, which may have been writing a file twice.
         remove_partial_files(plan.output_files)
-        description = describe_records(
-            plan, manifest, tokenizer, statistics, shards, describe_repeats(repeats)
-        )
-        write_sidecars(plan.output_files, description, tokenizer)
+        description = describe_records(plan, statistics, shards, describe_repeats(repeats))
+        write_sidecars(plan.output_files, description, plan.tokenizer)
         remove_work_folder(plan.folder)
     return statistics, repeats
 
 
-def warn_of_unknown_pieces(
-    plan: WorkPlan, tokenizer: Tokenizer, statistics: CorpusStatistics, when: str = ""
-) -> None:
+def warn_of_unknown_pieces(plan: WorkPlan, statistics: CorpusStatistics, when: str = "") -> None:
     """Warns if its `CorpusStatistics` say that much of the text is [UNK], and quotes such words."""
-    counter = UnknownCounter(tokenizer)
+    counter = UnknownCounter(plan.tokenizer)
     if counter.describe_share(statistics.unknown_pieces, statistics.pieces):
         for documents in map(read_chunk_text, plan.chunks):
             counter.add(sentence for document in documents for sentence in document)
@@ -287,11 +280,12 @@ def warn_of_unknown_pieces(
         warnings.warn(f"{when}{found}", stacklevel=2)
 
 
-def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
+def warn_of_changed_text(plan: WorkPlan) -> None:
     """Warns of files that differ from the manifest, as the chunks may be of either version."""
     paths = {part.source.path for ranges in plan.chunks for part in ranges}
     now = describe_inputs(filter(os.path.exists, paths))
-    before = {name: manifest[name] for name in now if name in manifest}  # without unpacked files
+    # Without unpacked files.
+    before = {name: plan.manifest[name] for name in now if name in plan.manifest}
     if differences := describe_differences(before, {name: now[name] for name in before}):
         warnings.warn(
             "the text changed while it was read, so the records may be of both versions "

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,8 @@ _REMEDIES = {
 def make_plan(
     flags: CreateDataFlags,
     settings: InstanceSettings,
+    tokenizer: Tokenizer,
+    manifest: Mapping[str, Any],
     sources: Sequence[Source],
     output_files: Sequence[str],
     folder: str,
@@ -148,6 +150,8 @@ def make_plan(
         split_sentences=flags.split_sentences,
         drop_duplicates=flags.drop_duplicates,
         settings=settings,
+        tokenizer=tokenizer,
+        manifest=manifest,
         seed=flags.random_seed,
         # Absolute because the executors of a cluster start in other folders.
         output_files=[os.path.abspath(path) for path in output_files],

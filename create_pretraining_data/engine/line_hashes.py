@@ -18,7 +18,6 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_plan import WorkPlan
-from tokenization.base import TokenizerInterface
 
 # Lines of fewer characters may repeat without limit, such as "네, 알겠습니다." in a dialogue.
 SHORTEST_LINE = 10
@@ -63,11 +62,8 @@ def hashes_path(plan: WorkPlan, number: int) -> str:
     return os.path.join(plan.folder, f"hashes-{number:06d}")
 
 
-def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> None:
-    """Writes the hashes of one chunk atomically; a task that precedes pass 1.
-
-    The tokenizer is not used; all tasks have the same parameters.
-    """
+def make_hash_file(plan: WorkPlan, number: int) -> None:
+    """Writes the hashes of one chunk atomically; a task that precedes pass 1."""
     hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
     values: dict[str, list[int]] = {kind: [] for kind in KINDS}
     for one in hashed:

@@ -29,10 +29,9 @@ from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.coverage import NO_TEXT, REPEATED
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
-from tokenization.base import TokenizerInterface
 
 
-def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> ChunkSummary:
+def make_chunk_file(plan: WorkPlan, number: int) -> ChunkSummary:
     """Creates the files of one chunk and returns its `ChunkSummary`; a task of pass 1."""
     documents, dropped = read_kept_text(plan, number)
     documents = list(filter(None, documents))
@@ -42,7 +41,7 @@ def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) 
     read_others = functools.partial(read_other_documents, plan, number)
     statistics = CorpusStatistics(repeated_lines=dropped.lines)
     statistics.left_out.update({REPEATED: dropped.documents, NO_TEXT: dropped.without_text})
-    passes = make_records(documents, tokenizer, plan.settings, seed, statistics, read_others)
+    passes = make_records(documents, plan.tokenizer, plan.settings, seed, statistics, read_others)
     first = derive_seed("first bucket", plan.seed, number)
     path, shards = plan.chunk_path(number), len(plan.output_files)
     return write_chunk_file(path, passes, statistics, shards, plan.buckets_per_shard, first)

@@ -29,7 +29,6 @@ from create_pretraining_data.engine.line_hashes import (
 from create_pretraining_data.engine.splitting import read_chunk
 from create_pretraining_data.engine.work_folder import locked
 from create_pretraining_data.engine.work_plan import WorkPlan
-from tokenization.base import TokenizerInterface
 
 # The choices of what to leave out, and the kinds of hashes that each needs.
 DROPPED_KINDS = {"none": (), "documents": (DOCUMENTS,), "lines": (DOCUMENTS, LINES)}
@@ -143,10 +142,10 @@ def _make_hash_files(plan, run, numbers):
             bar.update(plan.chunk_size(number))
 
 
-def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts: int) -> None:
+def find_repeats(plan: WorkPlan, part: int, parts: int) -> None:
     """Finds the repeats in one of `parts` ranges of hashes; a task that precedes pass 1.
 
-    All hash files must exist. The tokenizer is not used; all tasks have the same parameters.
+    All hash files must exist.
     """
     chunks = range(len(plan.chunks))
     of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]

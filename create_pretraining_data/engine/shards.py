@@ -14,7 +14,6 @@ from bert_common.json_text import parse_json
 from create_pretraining_data.engine.chunk_file import read_bucket, summary_path
 from create_pretraining_data.engine.work_plan import BUCKET_BYTES, WorkPlan, derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
-from tokenization.base import TokenizerInterface
 
 # zlib's compression level; higher levels take several times as long to gain a few percent.
 COMPRESSION_LEVEL = 6
@@ -24,10 +23,10 @@ COMPRESSION_LEVEL = 6
 IN_MEMORY = 2 * BUCKET_BYTES
 
 
-def make_shard_file(plan: WorkPlan, tokenizer: TokenizerInterface, shard: int) -> None:
+def make_shard_file(plan: WorkPlan, shard: int) -> None:
     """Writes a shard atomically, one shuffled bucket after another; a task of pass 2.
 
-    All chunk files must exist. The tokenizer is not used; all tasks have the same parameters.
+    All chunk files must exist.
     """
     path = plan.output_files[shard]
     with atomic_write(path) as raw:

@@ -19,7 +19,6 @@ from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.long_lines import split_at_punctuation
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.records.tfrecord import FRAME
-from tokenization.base import TokenizerInterface
 
 # The numbers of chunks and characters in the sample, which takes half a second to process.
 CHUNKS, CHARACTERS = 8, 200_000
@@ -38,7 +37,7 @@ class SizeEstimate(NamedTuple):
     files: int  # in the output files, which may be compressed
 
 
-def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> SizeEstimate:
+def estimate_records_size(plan: WorkPlan) -> SizeEstimate:
     """Estimates the size of the records, as if no repeats were left out."""
     count = len(plan.chunks)
     numbers = sorted({k * count // CHUNKS for k in range(CHUNKS)}) if count else []
@@ -57,7 +56,7 @@ def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> Size
     passes = min(plan.settings.dupe_factor, _PASSES)
     settings = dataclasses.replace(plan.settings, dupe_factor=passes)
     seed = derive_seed("sample", plan.seed)
-    made = make_records(sample, tokenizer, settings, seed, CorpusStatistics())
+    made = make_records(sample, plan.tokenizer, settings, seed, CorpusStatistics())
     records = [record for of_pass in made for record in of_pass]
     total_bytes = sum(map(plan.chunk_size, range(count)))
     factor = plan.settings.dupe_factor / passes * total_bytes / sampled_bytes

@@ -19,7 +19,6 @@ from bert_common.errors import InputError, MachineError
 from bert_common.process_pool import Run
 from bert_common.stop_signals import block_signals_for_java
 from create_pretraining_data.engine.work_plan import WorkPlan
-from tokenization.base import TokenizerInterface
 
 # The folder from which executors import this project's packages if they are not installed.
 _PACKAGES = str(Path(__file__).resolve().parents[2])
@@ -41,7 +40,7 @@ exec {java} "$@"
 
 
 @contextlib.contextmanager
-def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) -> Iterator[Run]:
+def start_executors(plan: WorkPlan, master: str) -> Iterator[Run]:
     """Starts Spark for the duration of the context; yields `run` as `start_workers` does.
 
     The plan's paths must be on a file system that all executors share; `master` is the address of
@@ -65,7 +64,7 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
             with block_signals_for_java():
                 context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
             started.callback(_stop, context)
-            shared = context.broadcast((plan, tokenizer))
+            shared = context.broadcast(plan)
         except (Py4JError, PySparkException) as error:
             raise MachineError(
                 f"Spark must start with --spark_master={master}. Received: {_reason(error)}"
@@ -149,9 +148,8 @@ def _run(context, shared, task, numbers):
 
 def _run_task(shared, done, task, number):
     """Runs a task on an executor."""
-    plan, tokenizer = shared.value
     try:
-        result = task(plan, tokenizer, number)
+        result = task(shared.value, number)
     except (InputError, OSError) as error:
         result = error  # a second attempt would raise the same error
     done.add([(number, result)])

@@ -3,12 +3,14 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from create_pretraining_data.engine.splitting import TextRange
 from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.records.shard_names import without_shard
 from create_pretraining_data.records.tfrecord import FRAME
+from tokenization.loading import Tokenizer
 
 # The size of a bucket in bytes; a worker shuffles a whole bucket in memory.
 BUCKET_BYTES = 64_000_000
@@ -25,13 +27,15 @@ COMPRESSIONS = ("none", "GZIP")
 
 @dataclasses.dataclass(frozen=True)
 class WorkPlan:
-    """Holds everything that determines the files of a run, except the tokenizer."""
+    """Holds everything that determines the files of a run."""
 
     chunks: list[list[TextRange]]  # the input ranges of each chunk
     continued: set[int]  # the numbers of the chunks that begin inside a cut document
     split_sentences: bool  # whether to split lines into sentences
     drop_duplicates: str  # which repeats to leave out, a key of `repeats.DROPPED_KINDS`
     settings: InstanceSettings
+    tokenizer: Tokenizer
+    manifest: Mapping[str, Any]  # what determines the bytes of the records, by names of flags
     seed: int
     output_files: list[str]  # one per shard
     compression: str  # one of `COMPRESSIONS`

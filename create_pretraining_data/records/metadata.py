@@ -57,18 +57,16 @@ def tokenizer_beside(record_file: str) -> str | None:
 
 def describe_records(
     plan: "WorkPlan",
-    manifest: Mapping[str, Any],
-    tokenizer: Tokenizer,
     statistics: "CorpusStatistics",
     shards: Sequence[Mapping[str, int]],
     repeats: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Creates the description of a data set, a dict of JSON values.
 
-    `manifest` has the settings that determined its bytes, `statistics` and `repeats` are for the
-    whole text, and `shards` has the number of records and the size in bytes of each shard.
+    `statistics` and `repeats` are for the whole text, and `shards` has the number of records and
+    the size in bytes of each shard.
     """
-    record_format = plan.settings.record_format
+    record_format, tokenizer = plan.settings.record_format, plan.tokenizer
     positions = statistics.examples * record_format.max_seq_length
     filled = sum(length * count for length, count in statistics.lengths.items())
     counted = statistics.as_json()
@@ -77,7 +75,7 @@ def describe_records(
     return {
         "kind": KIND,
         "record_format": dataclasses.asdict(record_format),
-        "settings": manifest,
+        "settings": plan.manifest,
         "tokenizer": {
             "kind": tokenizer.kind,
             "fingerprint": tokenizer.fingerprint(),

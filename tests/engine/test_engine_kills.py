@@ -207,7 +207,7 @@ def test_what_precedes_the_first_chunk_is_kept_if_memory_runs_out(
     assert "the same command resumes from here" in one_line(capsys.readouterr().err)
     monkeypatch.setattr(plain_text, "open_plain", lambda _: pytest.fail("unpacked again"))
     assert run(corpus, tmp_path, text).records == whole.records
-    numbers = [number for _, _, number in hashed]
+    numbers = [number for _, number in hashed]
     assert numbers.count(4) == 2 and len(numbers) == len(set(numbers)) + 1
 
 

@@ -93,7 +93,7 @@ def test_the_memory_for_a_large_bucket_is_bounded(tmp_path, monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(shards, "IN_MEMORY", 4_000_000)
     tracemalloc.start()
-    shards.make_shard_file(plan, None, 0)
+    shards.make_shard_file(plan, 0)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (tmp_path / "out").stat().st_size == count * (size + 16) > 3 * most

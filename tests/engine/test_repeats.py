@@ -83,7 +83,7 @@ def plan_for(path, folder, choice):
 
 
 def in_this_process(plan):
-    return lambda task, numbers: ((number, task(plan, None, number)) for number in numbers)
+    return lambda task, numbers: ((number, task(plan, number)) for number in numbers)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -120,7 +120,7 @@ def test_a_line_of_every_chunk_takes_no_memory(tmp_path, monkeypatch):
     path = write(tmp_path / "text.txt", [[BOILERPLATE] * 5] * 3000)
     plan = plan_for(path, tmp_path / "work", "lines")
     for number in range(len(plan.chunks)):
-        line_hashes.make_hash_file(plan, None, number)
+        line_hashes.make_hash_file(plan, number)
         path = line_hashes.hashes_path(plan, number)
         assert [len(hashes) for hashes, _ in line_hashes.read_part(path, 0, 1)] == [1, 1, 0]
     found = count_repeats(plan, in_this_process(plan), range(len(plan.chunks)))
@@ -376,9 +376,9 @@ def test_part_files_are_the_same_for_any_chunk_order(tmp_path):
     """Two executors may run a task at once."""
     plan = plan_for(write(tmp_path / "t.txt", some_documents(5)), tmp_path / "work", "lines")
     for number in range(len(plan.chunks)):
-        line_hashes.make_hash_file(plan, None, number)
+        line_hashes.make_hash_file(plan, number)
     made = []
     for _ in range(2):
-        find_repeats(plan, None, 1, 3)
+        find_repeats(plan, 1, 3)
         made.append((tmp_path / "work" / "repeats-000001").read_bytes())
     assert made[0] == made[1] and collections.Counter(made)[made[0]] == 2
