@@ -26,7 +26,7 @@ from create_pretraining_data.engine.repeat_report import (
     summarize_repeats,
 )
 from create_pretraining_data.engine.repeats import count_repeats
-from create_pretraining_data.engine.size_estimate import check_free_space, estimate_records_size
+from create_pretraining_data.engine.size_estimate import SizeEstimate, check_free_space
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
@@ -90,13 +90,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def create_data(flags: CreateDataFlags) -> None:
     """Creates the records from flags as parsed."""
     started = time.monotonic()
-    folder = ModelFolder.open(flags.model_dir) if flags.model_dir else None
-    defaults = choose_objective(flags, folder)
+    model = ModelFolder.open(flags.model_dir) if flags.model_dir else None
+    defaults = choose_objective(flags, model)
     print(
         f"objective: {defaults.objective}, defaults: {ENCODERS[defaults.model_type].title}'s, "
         f"{defaults.reason}"
     )
-    tokenizer_flags = named_tokenizer(flags, *filter(None, [folder]))
+    tokenizer_flags = named_tokenizer(flags, *filter(None, [model]))
     check_tokenizer_flags(tokenizer_flags, flags.model_dir)
     flags = resolve_flags(flags, defaults)
     input_files = find_texts(flags.input_file)
@@ -106,8 +106,8 @@ def create_data(flags: CreateDataFlags) -> None:
     sources = recognise_all(input_files, flags.input_format, flags.text_key)
     tokenizer = open_tokenizer(tokenizer_flags)
     warn_of_few_predictions(flags)
-    if folder:
-        warn_of_small_tables(flags, folder, tokenizer)
+    if model:
+        warn_of_small_tables(flags, model, tokenizer)
     for directory in sorted({os.path.dirname(path) or "." for path in output_files}):
         make_writable(
             directory, "--output_file must lie in a folder that can be created and written to"
@@ -134,8 +134,10 @@ def create_data(flags: CreateDataFlags) -> None:
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         made_here = flags.num_tasks == 1 and not has_chunks(folder)
         try:
-            plan = make_plan(flags, settings, tokenizer, manifest, sources, output_files, folder)
-            done = run_passes(flags, plan)
+            plan, estimate = make_plan(
+                flags, settings, tokenizer, manifest, sources, output_files, folder
+            )
+            done = run_passes(flags, plan, estimate)
         except MachineError:  # the same command resumes, also if only text was unpacked or hashed
             raise
         except InputError:
@@ -172,9 +174,9 @@ def warn_of_few_predictions(flags: CreateDataFlags) -> None:
         )
 
 
-def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer: Tokenizer) -> None:
+def warn_of_small_tables(flags: CreateDataFlags, model: ModelFolder, tokenizer: Tokenizer) -> None:
     """Warns, before the long work, if the model has too few positions or tokens for the records."""
-    most, config = flags.max_seq_length, folder.config
+    most, config = flags.max_seq_length, model.config
     for needed, has, what, cure in (
         (most, config.max_position_embeddings, "positions", f"--max_position_embeddings={most}"),
         (tokenizer.vocab_size, config.vocab_size, "tokens", "--tokenizer_dir"),
@@ -197,7 +199,9 @@ def choose_engine(
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 
-def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics, Repeats] | None:
+def run_passes(
+    flags: CreateDataFlags, plan: WorkPlan, estimate: SizeEstimate
+) -> tuple[CorpusStatistics, Repeats] | None:
     """Creates this task's chunk files, then the record files if all chunk files exist.
 
     Returns:
@@ -205,7 +209,6 @@ def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics
         files.
     """
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
-    estimate = estimate_records_size(plan)
     numbers = range(flags.task_index, len(plan.chunks), flags.num_tasks)
     workers = max(1, min(flags.num_workers or available_cores(), len(plan.chunks)))
     engine, engine_name = choose_engine(flags, plan, workers)
@@ -217,7 +220,7 @@ def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
-    check_free_space(plan, estimate, workers)
+    check_free_space(plan, estimate)
     files_of_chunks = [file for n in numbers for file in chunk_files(plan.chunk_path(n))]
     remove_partial_files(files_of_chunks)
 
@@ -225,13 +228,8 @@ def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics
         # Called before the long work; whether the text is a single document is not known yet.
         if len(plan.chunks) == 1:
             return
-        rules = plan.settings.pair_rules
-        known = "none" if rules.objective == "none" else "sop"
-        for problem in (
-            *find_layout_problems(statistics, known, flags.split_sentences),
-            *find_lost_text(statistics, rules, flags.split_sentences),
-        ):
-            warnings.warn(f"so far {problem}", stacklevel=2)
+        known = "none" if plan.settings.pair_rules.objective == "none" else "sop"
+        warn_of_layout(plan, statistics, known, "so far ")
         warn_of_unknown_pieces(plan, statistics, "so far ")
 
     with contextlib.ExitStack() as stack:
@@ -266,6 +264,17 @@ def run_passes(flags: CreateDataFlags, plan: WorkPlan) -> tuple[CorpusStatistics
         write_sidecars(plan.output_files, description, plan.tokenizer)
         remove_work_folder(plan.folder)
     return statistics, repeats
+
+
+def warn_of_layout(
+    plan: WorkPlan, statistics: CorpusStatistics, objective: str, when: str = ""
+) -> None:
+    """Warns of text that is laid out in a way that suits the objective badly, or is lost."""
+    for problem in (
+        *find_layout_problems(statistics, objective, plan.split_sentences),
+        *find_lost_text(statistics, plan.settings.pair_rules, plan.split_sentences),
+    ):
+        warnings.warn(f"{when}{problem}", stacklevel=2)
 
 
 def warn_of_unknown_pieces(plan: WorkPlan, statistics: CorpusStatistics, when: str = "") -> None:
@@ -310,12 +319,7 @@ def check_text(
             "the input must hold at least one sentence. Received: "
             f"--input_file={flags.input_file}, {size} bytes, no sentence"
         )
-    rules = plan.settings.pair_rules
-    for problem in (
-        *find_layout_problems(statistics, rules.objective, flags.split_sentences),
-        *find_lost_text(statistics, rules, flags.split_sentences),
-    ):
-        warnings.warn(problem, stacklevel=2)
+    warn_of_layout(plan, statistics, plan.settings.pair_rules.objective)
     if statistics.left_out[ONE_WORD] == statistics.documents:
         raise InputError(
             "the input must hold a document of at least two words. "

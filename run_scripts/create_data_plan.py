@@ -1,5 +1,6 @@
 """Turns the resolved flags of create_pretraining_data into settings, manifest and plan."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,10 @@ from bert_common.json_text import parse_json
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import TEXT_KEY, Source, write_plain
+from create_pretraining_data.engine.size_estimate import SizeEstimate, estimate_records_size
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_folder import describe_inputs, locked
-from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, rough_records_size
+from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
@@ -125,8 +127,12 @@ def make_plan(
     sources: Sequence[Source],
     output_files: Sequence[str],
     folder: str,
-) -> WorkPlan:
-    """Divides the work into chunks, buckets and shards; unpacks what is not plain text."""
+) -> tuple[WorkPlan, SizeEstimate]:
+    """Divides the work into chunks, buckets and shards; unpacks what is not plain text.
+
+    Returns:
+        The plan, and the size of its records, which determines the number of buckets.
+    """
     inputs = []
     for number, source in enumerate(sources):
         if source.is_plain:
@@ -143,8 +149,7 @@ def make_plan(
             f"{'; '.join(_REMEDIES[line_format] for line_format in sorted(cut))}",
             stacklevel=2,
         )
-    size = rough_records_size(sum(file.size for file in inputs), settings)
-    return WorkPlan(
+    plan = WorkPlan(
         chunks=chunks,
         continued=continued,
         split_sentences=flags.split_sentences,
@@ -156,6 +161,9 @@ def make_plan(
         # Absolute because the executors of a cluster start in other folders.
         output_files=[os.path.abspath(path) for path in output_files],
         compression=flags.compression,
-        buckets_per_shard=count_buckets(size, len(output_files)),
+        buckets_per_shard=1,
         folder=os.path.abspath(folder),
     )
+    estimate = estimate_records_size(plan)
+    buckets = count_buckets(estimate.records, len(output_files))
+    return dataclasses.replace(plan, buckets_per_shard=buckets), estimate

@@ -9,11 +9,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine.chunk_file import chunk_files, index_size
-from create_pretraining_data.engine.shards import (
-    COMPRESSION_LEVEL,
-    IN_MEMORY,
-    find_unfinished_shards,
-)
+from create_pretraining_data.engine.shards import COMPRESSION_LEVEL, find_unfinished_shards
 from create_pretraining_data.engine.splitting import read_chunk_text, take_text
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.long_lines import split_at_punctuation
@@ -38,7 +34,10 @@ class SizeEstimate(NamedTuple):
 
 
 def estimate_records_size(plan: WorkPlan) -> SizeEstimate:
-    """Estimates the size of the records, as if no repeats were left out."""
+    """Estimates the size of the records, as if no repeats were left out.
+
+    It determines the buckets and thereby the order of the records, so it depends only on the plan.
+    """
     count = len(plan.chunks)
     numbers = sorted({k * count // CHUNKS for k in range(CHUNKS)}) if count else []
     sample, sampled_bytes = [], 0
@@ -72,12 +71,12 @@ def _size(documents):
     return sum(len(line) for document in documents for line in document)
 
 
-def check_free_space(plan: WorkPlan, estimate: SizeEstimate, shards_at_once: int) -> None:
+def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
     """Raises `InputError` if a disk that the plan writes to has too little free space.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
     The indices of the chunks are little beside the records, except of hundreds of gigabytes.
-    Files of an earlier start are taken into account. `shards_at_once` are written at the same time.
+    Files of an earlier start are taken into account.
     """
     existing = plan.existing_files()
     paths = {path for k in range(len(plan.chunks)) for path in chunk_files(plan.chunk_path(k))}
@@ -93,10 +92,7 @@ def check_free_space(plan: WorkPlan, estimate: SizeEstimate, shards_at_once: int
     buckets = len(plan.output_files) * plan.buckets_per_shard
     indices = len(plan.chunks) * index_size(buckets, plan.settings.dupe_factor)
     need(plan.folder, max(0, estimate.records + indices - done))
-    missing = find_unfinished_shards(plan)
-    if estimate.records / buckets > IN_MEMORY:  # each is kept in a file while it is shuffled
-        need(plan.folder, estimate.records / buckets * min(shards_at_once, len(missing)))
-    for shard in missing:
+    for shard in find_unfinished_shards(plan):
         folder = os.path.dirname(plan.output_files[shard]) or "."
         need(folder, estimate.files / len(plan.output_files))
     for device, size in needed.items():

@@ -9,18 +9,10 @@ from typing import Any
 from create_pretraining_data.engine.splitting import TextRange
 from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.records.shard_names import without_shard
-from create_pretraining_data.records.tfrecord import FRAME
 from tokenization.loading import Tokenizer
 
 # The size of a bucket in bytes; a worker shuffles a whole bucket in memory.
 BUCKET_BYTES = 64_000_000
-
-# Used only for the number of buckets. Korean in morphemes and English in WordPiece are both close
-# to it; with a vocabulary of syllables, tokens have fewer bytes.
-_BYTES_PER_PIECE = 4.7
-# The number of records relative to the number that the text would fill, measured on Korean
-# Wikipedia at 128 and 512 tokens. Next-sentence data uses sentences repeatedly.
-_RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
 
@@ -66,30 +58,6 @@ class WorkPlan:
 def derive_seed(*parts: str | int) -> int:
     """Hashes names and numbers to a seed of 64 bits."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
-
-
-def rough_records_size(text_bytes: int, settings: InstanceSettings) -> int:
-    """Returns the approximate uncompressed size in bytes of the records of a text.
-
-    It determines the buckets and thereby the order of the records, so it must not change. The
-    records of short texts may be several times larger; `size_estimate` measures the size.
-    """
-    record_format = settings.record_format
-    pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
-    length = record_format.max_seq_length
-    # Packed rows are full. The longer other records are, the more of them end with a document.
-    of_full = 1.03 if record_format.packed_sequences else 0.95 + length / 1500
-    records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
-    return int(records * _record_size(record_format, 1 / of_full))
-
-
-def _record_size(record_format, filled):
-    # An id takes two bytes, other integers one; the tags and lengths around a name take 10.
-    size = FRAME
-    for name, (length, kind) in record_format.features().items():
-        width = 4 if kind == "float" else 1 + filled if name == "input_ids" else 1
-        size += len(name) + 10 + length * width
-    return size
 
 
 def count_buckets(estimated_bytes: int, shards: int) -> int:

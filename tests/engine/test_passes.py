@@ -4,21 +4,26 @@ import collections
 import gzip
 import json
 import os
+import random
 import shutil
-import tracemalloc
-import types
 
 import pytest
 
 from bert_common import progress
-from create_pretraining_data.engine import passes as engine
-from create_pretraining_data.engine import shards, splitting, work_plan
-from create_pretraining_data.engine.chunk_file import write_chunk_file
-from create_pretraining_data.instances.make_instances import CorpusStatistics
+from create_pretraining_data.engine import splitting, work_plan
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
-from tests.support.create_data_runs import SHARDS, arguments, contents, records, run, start, until
+from tests.support.create_data_runs import (
+    BUCKET_BYTES,
+    SHARDS,
+    arguments,
+    contents,
+    records,
+    run,
+    start,
+    until,
+)
 from tokenization import KoreanTokenizer
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -67,36 +72,21 @@ def test_a_shard_holds_records_of_every_chunk_in_random_order(corpus, tmp_path, 
 
 
 @pytest.mark.parametrize("compression", ["none", "GZIP"])
-def test_a_bucket_of_short_texts_is_shuffled_outside_the_memory(
-    corpus, tmp_path, monkeypatch, compression
-):
-    flag = f"--compression={compression}"
-    expected = run(corpus, tmp_path / "in memory", flag)
-    monkeypatch.setattr(shards, "IN_MEMORY", 10_000)
-    assert run(corpus, tmp_path / "outside", flag) == expected
+def test_buckets_of_short_texts_are_no_larger(corpus, tmp_path, monkeypatch, compression):
+    """Comments of one line make rows of padding, thirty times as large as the text."""
+    comments = [f"{'나다라마바사아'[k % 7]} 다" for k in range(2000)]
+    (tmp_path / "text.txt").write_text("\n\n".join(comments))
+    shuffle, sizes = random.Random.shuffle, []
 
+    def measured(self, items):
+        if isinstance(items[0], bytes):
+            sizes.append(sum(map(len, items)))
+        shuffle(self, items)
 
-def test_the_memory_for_a_large_bucket_is_bounded(tmp_path, monkeypatch):
-    """Rows of 512 tokens with comments of one line make buckets of two gigabytes."""
-    path, size, count = str(tmp_path / "chunk"), 1000, 40_000
-
-    def made():
-        for _ in range(20):
-            yield [b"r" * size] * (count // 20)
-
-    write_chunk_file(path, made(), CorpusStatistics(), shards=1, buckets_per_shard=1, seed=5)
-    plan = types.SimpleNamespace(
-        chunks=[0], chunk_path=lambda _: path, folder=str(tmp_path), seed=1, compression="none",
-        output_files=[str(tmp_path / "out")], buckets_per_shard=1,
-        settings=types.SimpleNamespace(dupe_factor=20),
-        shard_marker_path=lambda _: str(tmp_path / "marker"),
-    )  # fmt: skip
-    monkeypatch.setattr(shards, "IN_MEMORY", 4_000_000)
-    tracemalloc.start()
-    shards.make_shard_file(plan, 0)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (tmp_path / "out").stat().st_size == count * (size + 16) > 3 * most
+    monkeypatch.setattr(random.Random, "shuffle", measured)
+    flags = f"--input_file={tmp_path}/text.txt", "--objective=none", "--max_seq_length=512"
+    run(corpus, tmp_path / "out", *flags, f"--compression={compression}")
+    assert len(sizes) > 10 * SHARDS and max(sizes) < 1.5 * BUCKET_BYTES
 
 
 def test_the_json_says_what_the_records_are(corpus, tmp_path):
@@ -227,25 +217,11 @@ def test_two_tasks_that_end_at_once(corpus, whole, tmp_path, monkeypatch):
 
 def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkeypatch):
     """A network file system would remember that it was not there."""
-
-    def only_finding(function):
-        def found(*arguments):
-            result = function(*arguments)
-            assert result is not None
-            return result
-
-        return found
-
-    for module, name in (
-        (engine, "read_chunk_summary"),
-        (engine, "read_finished_shard"),
-        (shards, "read_finished_shard"),
-    ):
-        monkeypatch.setattr(module, name, only_finding(getattr(module, name)))
     exists = os.path.exists
 
     def is_there(path):
-        assert exists(path) or not os.path.basename(path).startswith("chunk-")
+        is_of_work = ".ko.tfrecord.work" in path and not path.endswith(".partial")
+        assert exists(path) or not is_of_work
         return exists(path)
 
     monkeypatch.setattr(os.path, "exists", is_there)

@@ -17,7 +17,7 @@ from create_pretraining_data.engine import (
     work_plan,
 )
 from run_scripts.create_data import main
-from tests.support.create_data_runs import SHARDS, arguments, corpus
+from tests.support.create_data_runs import arguments, corpus
 from tests.support.crosses import quick_by_pairs
 from tests.support.paths import ROOT
 
@@ -84,17 +84,11 @@ def test_the_size_is_nearly_that_announced(
     assert announced(capsys.readouterr().out) == pytest.approx(written, rel=0.25)
 
 
-@pytest.mark.parametrize(
-    ("bucket_bytes", "in_memory"), [(500, 10**6), (20_000, 10**6), (10**6, 1000)]
-)
+@pytest.mark.parametrize("bucket_bytes", [500, 20_000])
 def test_the_room_asked_for_is_that_of_all_files(
-    corpus, tmp_path, capsys, monkeypatch, bucket_bytes, in_memory
+    corpus, tmp_path, capsys, monkeypatch, bucket_bytes
 ):
-    """With small buckets, as with much text, a large part is the indices of the chunk files.
-
-    Buckets that are too large for the memory need room while they are shuffled.
-    """
-    monkeypatch.setattr(size_estimate, "IN_MEMORY", in_memory)
+    """With small buckets, as with much text, a large part is the indices of the chunks."""
     monkeypatch.setattr(splitting, "CHUNK_BYTES", 3000)
     monkeypatch.setattr(work_plan, "BUCKET_BYTES", bucket_bytes)
     write, sizes = chunk_file.write_chunk_file, []
@@ -112,8 +106,7 @@ def test_the_room_asked_for_is_that_of_all_files(
     number, unit = re.search(r"room for about ([\d.]+) (\w+),", capsys.readouterr().err).groups()
     assert main(given) == 0
     written = sum(sizes) + sum(path.stat().st_size for path in tmp_path.glob("*.tfrecord"))
-    shuffled = sum(sizes) / SHARDS if in_memory < bucket_bytes / 10 else 0  # by one worker
-    assert float(number) * UNITS[unit] == pytest.approx(written + shuffled, rel=0.1)
+    assert float(number) * UNITS[unit] == pytest.approx(written, rel=0.1)
 
 
 def test_sentences_that_are_to_be_split(tmp_path, capsys):
