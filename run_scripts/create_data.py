@@ -134,9 +134,7 @@ def create_data(flags: CreateDataFlags) -> None:
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         made_here = flags.num_tasks == 1 and not has_chunks(folder)
         try:
-            plan, estimate = make_plan(
-                flags, settings, tokenizer, manifest, sources, output_files, folder
-            )
+            plan, estimate = make_plan(flags, settings, tokenizer, manifest, sources, output_files)
             done = run_passes(flags, plan, estimate)
         except MachineError:  # the same command resumes, also if only text was unpacked or hashed
             raise

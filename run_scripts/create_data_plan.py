@@ -15,7 +15,7 @@ from create_pretraining_data.engine.plain_text import TEXT_KEY, Source, write_pl
 from create_pretraining_data.engine.size_estimate import SizeEstimate, estimate_records_size
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_folder import describe_inputs, locked
-from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets
+from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, work_folder_for
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
@@ -126,13 +126,13 @@ def make_plan(
     manifest: Mapping[str, Any],
     sources: Sequence[Source],
     output_files: Sequence[str],
-    folder: str,
 ) -> tuple[WorkPlan, SizeEstimate]:
     """Divides the work into chunks, buckets and shards; unpacks what is not plain text.
 
     Returns:
         The plan, and the size of its records, which determines the number of buckets.
     """
+    folder = work_folder_for(output_files)
     inputs = []
     for number, source in enumerate(sources):
         if source.is_plain:
