@@ -112,7 +112,6 @@ OTHERS = {
     "eval_input_file": ("file",),
     "train_file": ("file",),
     "predict_file": ("file",),
-    "model": ("folder",),
 }
 
 
