@@ -8,13 +8,10 @@ from typing import Any
 from bert_common.errors import InputError
 from finetuning.datasets import Column, Dataset
 from finetuning.settings import split_names
-from finetuning.tables import composed, first_of, shortened
+from finetuning.tables import composed, first_of
 
 # A class's index; for regression the score; for multi-label data 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
-
-# A list as pandas writes it into a cell of a table, or as JSON.
-_LIST = re.compile(r"\[(\s*|[^\]]*,.*|\s*(['\"]).*\2\s*)\]", re.DOTALL)
 
 
 def read_label(dataset: Dataset, value: Any, where: str) -> Label:
@@ -70,11 +67,6 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
     if wrong:
         raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
     if multi_label and isinstance(value, str):
-        if _LIST.fullmatch(value.strip()):
-            raise InputError(
-                f"{where}: several labels must be separated by commas alone, without brackets and "
-                f"quotes. Received: {shortened(value)}"
-            )
         parts = value.split(",")
     texts = [label_text(part) for part in parts]
     return [text for text in texts if text] if multi_label else texts
@@ -83,8 +75,7 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
 @functools.lru_cache(maxsize=1000, typed=True)
 def label_text(value: object) -> str:
     """Returns a label as `composed` text; 1.0 becomes 1: tables that lack a number write floats."""
-    text = re.sub(r"^(-?\d+)\.0+$", r"\1", composed(str(value).strip()))
-    return "0" if text == "-0" else text
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", composed(str(value).strip()))
 
 
 def spell_labels(text: str) -> str:

@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import keras
 
@@ -67,11 +67,6 @@ class TokenClassifier(heads.LayersModel):
         if not self.feature_layers:
             vectors = vectors["sequence_output"]  # [B, T, H]
         return self.logits(vectors, training)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        # Older files have a setting that this model does not use.
-        return super().from_config({k: v for k, v in config.items() if k != "multi_label"})
 
 
 def token_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

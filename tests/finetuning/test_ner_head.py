@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import BertConfig, BertModel
 from bert_tf.encoder import run_inside
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
@@ -110,9 +109,3 @@ def test_logits_are_float32_in_a_model_that_computes_in_bfloat16():
     assert logits.dtype == np.float32
     expected = tf.cast(hidden, tf.float64).numpy() @ weights.T + bias
     np.testing.assert_allclose(logits, expected, atol=1e-6, rtol=0)
-
-
-def test_configurations_of_older_files_load():
-    model = TokenClassifier(BertModel(BertConfig(**SIZES)), 3)
-    again = TokenClassifier.from_config({**model.get_config(), "multi_label": False})
-    assert again.get_config() == model.get_config()

@@ -193,7 +193,7 @@ def test_first_examples_that_are_no_headers(tmp_path, rows):
 
 def test_labels_of_the_flag_as_the_file_may_write_them(tmp_path):
     """A model that was trained on a file with 1.0 recorded such labels."""
-    write(tmp_path, "train.csv", "text,label\n가,1.0\n나,0\n다,-0.0\n")
+    write(tmp_path, "train.csv", "text,label\n가,1.0\n나,0\n다,0.0\n")
     dataset, rows = read(tmp_path, "csv", labels=["0.0", "1.0"])
     assert dataset.labels == ("0", "1") and [label for _, label in rows] == ["1", "0", "0"]
     with pytest.raises(InputError, match="--labels must be at least two different labels"):
