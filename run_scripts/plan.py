@@ -8,7 +8,6 @@ It does not read text or import TensorFlow; the arithmetic is in `run_scripts.pl
 
 import dataclasses
 import functools
-import re
 import sys
 
 from bert_common.errors import InputError
@@ -20,6 +19,7 @@ from model_formats.config_file import ConfigFile
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
+from run_scripts.flags.number_lists import read_numbers
 from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
@@ -158,7 +158,13 @@ def show_plan(flags: CorpusPlanFlags) -> None:
     if not flags.corpus_gb:
         show_sizes(flags)
         return
-    sizes = [gigabytes * GIGABYTE for gigabytes in read_sizes(flags.corpus_gb)]
+    sizes = read_numbers(
+        "corpus_gb",
+        flags.corpus_gb,
+        f"one to {MOST_COLUMNS} numbers above 0 and at most 1000000, separated by commas",
+        lambda sizes: len(sizes) <= MOST_COLUMNS and all(0 < size <= 1e6 for size in sizes),
+        float,
+    )
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
     config = with_vocabulary(flags, config)
     phases = [dataclasses.replace(p, token_dropping=flags.token_dropping) for p in phases]
@@ -169,7 +175,7 @@ def show_plan(flags: CorpusPlanFlags) -> None:
                 f"--gpus={flags.gpus}, a batch of {phase.batch}"
             )
     cards = [CARDS[flags.gpu]] if flags.gpu else list(CARDS.values())
-    print_plan(flags, sizes, config, phases, cards)
+    print_plan(flags, [size * GIGABYTE for size in sizes], config, phases, cards)
 
 
 def with_vocabulary(flags: CorpusPlanFlags, config: EncoderConfig) -> EncoderConfig:
@@ -179,40 +185,18 @@ def with_vocabulary(flags: CorpusPlanFlags, config: EncoderConfig) -> EncoderCon
 
 def show_sizes(flags: CorpusPlanFlags) -> None:
     """Prints the tables of models."""
-    lengths = read_lengths(flags.lengths)
+    lengths = read_numbers(
+        "lengths",
+        flags.lengths,
+        f"one to {MOST_LENGTHS} numbers of at least 2, separated by commas",
+        lambda lengths: len(lengths) <= MOST_LENGTHS and min(lengths) >= 2,
+    )
     models = published_sizes()
     if flags.config_file:
         files = map(ConfigFile, split_list(flags.config_file))
         configs = {file.path: file.config_with(USUAL_VOCABULARY) for file in files}
         models = {path: with_vocabulary(flags, config) for path, config in configs.items()}
     print_tables(models, lengths, flags.batch_size, flags.token_dropping)
-
-
-def read_lengths(text: str) -> list[int]:
-    """Parses --lengths into numbers."""
-    parts = [part.strip() for part in text.split(",")]
-    lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
-    if len(lengths) < len(parts) or len(parts) > MOST_LENGTHS or min(lengths) < 2:
-        raise InputError(
-            f"--lengths must be one to {MOST_LENGTHS} numbers of at least 2, separated by "
-            f"commas. Received: {text}"
-        )
-    return lengths
-
-
-def read_sizes(text: str) -> list[float]:
-    """Parses --corpus_gb into numbers."""
-    parts = text.split(",")
-    try:
-        sizes = [float(part) for part in parts]
-    except ValueError:
-        sizes = []
-    if not (0 < len(sizes) <= MOST_COLUMNS and all(0 < size <= 1e6 for size in sizes)):
-        raise InputError(
-            f"--corpus_gb must be one to {MOST_COLUMNS} numbers above 0 and at most 1000000, "
-            f"separated by commas. Received: {text}"
-        )
-    return sizes
 
 
 def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase]]:

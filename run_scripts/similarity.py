@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
+import math
 import operator
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_common.text_encoding import NAMES
 from finetuning.question_answering.data import read_questions
-from finetuning.settings import split_names
 from finetuning.similarity.data import (
     INFERENCES,
     OBJECTIVES,
@@ -40,6 +39,7 @@ from run_scripts.flags.finetune import (
     evaluated_splits,
     split_to_predict,
 )
+from run_scripts.flags.number_lists import read_numbers
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, split_list
 
@@ -275,20 +275,16 @@ def with_parts(
 
 
 def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
-    """Returns the shares of --train_shares, scaled to add up to 1; none without the flag.
-
-    Raises:
-        InputError: the flag does not have one number above 0 for each file.
-    """
+    """Returns the shares of --train_shares, scaled to add up to 1; none without the flag."""
     if text is None:
         return ()
-    parts = split_names(text)
-    numbers = [float(p) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", p) else 0.0 for p in parts]
-    if len(numbers) != len(names) or not all(numbers):
-        raise InputError(
-            f"--train_shares must be a number above 0 for each of the {len(names)} files of "
-            f"--train_file, separated by commas. Received: {text}"
-        )
+    numbers = read_numbers(
+        "train_shares",
+        text,
+        f"a number above 0 for each of the {len(names)} files of --train_file, separated by commas",
+        lambda shares: len(shares) == len(names) and all(0 < share < math.inf for share in shares),
+        float,
+    )
     return tuple(number / sum(numbers) for number in numbers)
 
 
@@ -403,13 +399,14 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
 
 def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
     """Returns the sizes of --embedding_sizes, at most `hidden_size`; none without the flag."""
-    parts = split_names(text)
-    if not all(part.isdecimal() and 1 <= int(part[:9]) <= hidden_size for part in parts):
-        raise InputError(
-            f"--embedding_sizes must be numbers from 1 to {hidden_size}, the model's hidden_size, "
-            f"separated by commas. Received: {text}"
-        )
-    return tuple(map(int, parts))
+    if not text:
+        return ()
+    return read_numbers(
+        "embedding_sizes",
+        text,
+        f"numbers from 1 to {hidden_size}, the model's hidden_size, separated by commas",
+        lambda sizes: all(1 <= size <= hidden_size for size in sizes),
+    )
 
 
 PROGRAM = Program(

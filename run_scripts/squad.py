@@ -180,8 +180,6 @@ def answer(values: SquadFlags) -> None:
 def check_squad_flags(values: SquadFlags) -> None:
     """Raises an `InputError` if flags cannot work, whatever settings the model's folder has."""
     needed = {"train_file": "--do_train"} if values.do_train else {}
-    for name in ("train_articles", "predict_articles"):
-        read_articles(getattr(values, name), name)
     if (values.do_eval or values.do_predict) and values.eval_on != TRAIN_PART:
         needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
     for name, switch in needed.items():

@@ -26,8 +26,8 @@ from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
 from bert_common.progress import format_duration
+from run_scripts.flags.number_lists import ascends, read_numbers
 from run_scripts.flags.paths import expand_globs
-from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import BENCHMARKS
 
 # A corpus that every clone has, without any download.
@@ -129,10 +129,12 @@ def resolve(flags):
 def check_phases(flags):
     """Raises an `InputError` for lengths without a phase, or if there is no model to measure."""
     known = [phase.length for phase in SIZES[flags.size].phases]
-    if flags.lengths and not set(ascending_numbers(flags.lengths) or [0]) <= set(known):
-        raise InputError(
-            f"--lengths must be among the lengths of --size={flags.size}, ascending: "
-            f"{','.join(map(str, known))}. Received: {flags.lengths}"
+    if flags.lengths:
+        read_numbers(
+            "lengths",
+            flags.lengths,
+            f"among the lengths of --size={flags.size}, ascending: {','.join(map(str, known))}",
+            lambda lengths: ascends(lengths) and set(lengths) <= set(known),
         )
     if flags.hours < 0:
         raise InputError(f"--hours must be at least 0. Received: {flags.hours}")

@@ -17,7 +17,6 @@ from benchmarks.reference.measure import read_scores
 from benchmarks.reference.sizes import FOLDER, SIZES, Size
 from benchmarks.reference.tasks import find_tasks
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import find_flagfile
 
 # The updates of the trial that measures the time of an update, and between points of its curve.
@@ -86,7 +85,9 @@ class Work(NamedTuple):
 def make_work(flags):
     """Makes the `Work` of `program.FLAGS`, with all phases of the size or those in --lengths."""
     size = SIZES[flags.size]
-    lengths = ascending_numbers(flags.lengths) if flags.lengths else [p.length for p in size.phases]
+    lengths = [p.length for p in size.phases]
+    if flags.lengths:
+        lengths = [int(length) for length in flags.lengths.split(",")]
     phases = [p for p in size.phases if flags.hours and p.length in lengths]
     whole = sum(phase.share for phase in phases)
     return Work(flags, size, tuple(p._replace(share=p.share / whole) for p in phases))

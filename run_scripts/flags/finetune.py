@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +15,9 @@ from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
+from run_scripts.flags.number_lists import ascends, read_numbers
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import TrainingFlags, ascending_numbers, read_profile_steps
+from run_scripts.flags.training import TrainingFlags, read_profile_steps
 
 if TYPE_CHECKING:
     from finetuning.downstream_task import TaskDataset
@@ -246,12 +246,12 @@ def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
         return None
     if text in ("none", ""):
         return (longest,)
-    lengths = ascending_numbers(text)
-    if not lengths or lengths[-1] > longest:
-        raise InputError(
-            "--bucket_boundaries must be auto, none, or ascending lengths up to --max_seq_length. "
-            f"Received: {text}, --max_seq_length={longest}"
-        )
+    lengths = read_numbers(
+        "bucket_boundaries",
+        text,
+        f"auto, none, or ascending lengths up to --max_seq_length, {longest}",
+        lambda lengths: ascends(lengths) and lengths[-1] <= longest,
+    )
     return tuple(sorted({*lengths, longest}))
 
 
@@ -259,12 +259,13 @@ def read_articles(text: str | None, name: str) -> tuple[int, int] | None:
     """Returns (first, end) of the articles that the flag `name` names; None for all articles."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
-    first, end = map(int, match.groups()) if match else (0, 0)
-    if first >= end:
-        raise InputError(
-            f"--{name} must be two numbers, the first smaller, such as 0:100. Received: {text}"
-        )
+    first, end = read_numbers(
+        name,
+        text,
+        "two numbers, the first smaller, such as 0:100",
+        lambda numbers: len(numbers) == 2 and 0 <= numbers[0] < numbers[1],
+        separator=":",
+    )
     return first, end
 
 
@@ -282,17 +283,13 @@ def head_options(values: TextFlags, config: EncoderConfig) -> dict[str, Any]:
 def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
     """Returns the layers of the model that a flag lists; 0 is the embedding output."""
     number = config.num_block_calls + 1
-    try:
-        layers = [int(part) for part in text.split(",")]
-    except ValueError:
-        layers = []
-    if not layers or not all(-number <= layer < number for layer in layers):
-        raise InputError(
-            f"--{name} must be numbers from {-number} to {number - 1}, separated by commas: the "
-            f"model has {config.num_block_calls} layers, of which 1 is the first; 0 is the "
-            f"embedding output. Received: {text}"
-        )
-    return tuple(layers)
+    return read_numbers(
+        name,
+        text,
+        f"numbers from {-number} to {number - 1}, separated by commas: the model has "
+        f"{config.num_block_calls} layers, of which 1 is the first; 0 is the embedding output",
+        lambda layers: all(-number <= layer < number for layer in layers),
+    )
 
 
 def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:

@@ -10,7 +10,8 @@ from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, REPLA
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import PretrainingTeacherFlags
-from run_scripts.flags.training import TrainingFlags, ascending_numbers, read_profile_steps
+from run_scripts.flags.number_lists import ascends, read_numbers
+from run_scripts.flags.training import TrainingFlags, read_profile_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,12 +238,12 @@ def read_bucket_boundaries(text: str | None, record_format: RecordFormat) -> tup
     if not text:
         return ()
     longest = record_format.max_seq_length
-    lengths = ascending_numbers(text)
-    if not lengths or lengths[-1] >= longest:
-        raise InputError(
-            "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "
-            f"{text}, --max_seq_length={longest}"
-        )
+    lengths = read_numbers(
+        "bucket_boundaries",
+        text,
+        f"ascending lengths below --max_seq_length, {longest}",
+        lambda lengths: ascends(lengths) and lengths[-1] < longest,
+    )
     if record_format.packed_sequences:
         raise InputError(
             "--bucket_boundaries is for records that are not packed: packed rows are full. "

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
+from run_scripts.flags.number_lists import read_numbers
 from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
 
@@ -211,13 +211,6 @@ def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
         )
 
 
-def ascending_numbers(text: str) -> list[int]:
-    """Returns the numbers of a comma-separated list; [] unless they ascend from at least 1."""
-    parts = [part.strip() for part in text.split(",")]
-    numbers = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
-    return numbers if numbers == sorted(set(numbers)) and numbers[0] else []
-
-
 NO_CONFIG = (
     "one of --config_file, --bert_config_file and --albert_config_file must be given, or "
     "--model_dir. Received: {}"
@@ -246,11 +239,10 @@ def read_profile_steps(values: TrainingFlags) -> tuple[int, int]:
     """Returns the first and the last update to trace; (0, 0) for none."""
     if values.profile_steps is None:
         return 0, 0
-    match = re.fullmatch(r"(\d{1,10}),(\d{1,10})", values.profile_steps)
-    first, last = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= first <= last:
-        raise InputError(
-            "--profile_steps must be FROM,TO: two steps, the first of them at least 1. Received: "
-            f"{values.profile_steps}"
-        )
+    first, last = read_numbers(
+        "profile_steps",
+        values.profile_steps,
+        "FROM,TO: two steps, the first of them at least 1",
+        lambda steps: len(steps) == 2 and 1 <= steps[0] <= steps[1],
+    )
     return first, last

@@ -18,13 +18,13 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, flag, value_type
-from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
+from run_scripts.flags.finetune import check_finetune_flags
+from run_scripts.flags.number_lists import read_numbers
 from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
-from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from run_scripts.flags.pretrain import PretrainFlags
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
 from tests.support.paths import ROOT, run_python
-from tests.support.record_files import FORMAT
 from tokenization import load_tokenizer
 
 
@@ -184,15 +184,9 @@ def test_last_seed_has_room(capsys):
 
 def test_numbers_within_strings():
     long = "9" * 5000  # more than Python makes a number of
-    with pytest.raises(InputError, match="--profile_steps must be"):
-        check_finetune_flags(finetune_flags(f"--profile_steps=1,{long}"))
-    with pytest.raises(InputError, match="--bucket_boundaries must be"):
-        read_boundaries(long, 128)
-    with pytest.raises(InputError, match="--layers must be"):
-        read_layers("layers", long, BertConfig(100))
-    values = parse(PretrainFlags, command_line(PretrainFlags, f"--bucket_boundaries={long}"))
-    with pytest.raises(InputError, match="--bucket_boundaries must be"):
-        read_bucket_boundaries(values.bucket_boundaries, FORMAT)
+    for text in ("", "x", "1,,2", long, f"1,{long}"):
+        with pytest.raises(InputError, match="--sizes must be any. Received: "):
+            read_numbers("sizes", text, "any", lambda sizes: True)
     with pytest.raises(InputError, match="number of shards, after @"):
         expand_output_file("a@99999999999")
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
