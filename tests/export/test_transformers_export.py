@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from transformers_jobs import TOLERANCE, assert_close, make_inputs, run_jobs, write_job
 
+from korean_bert import load_model
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from tests.support.libraries import needs_torch
 from tests.support.models.model_folders import drop_weights, write_folder
+from tests.support.models.served_models import write_strong_folder
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
@@ -114,3 +116,41 @@ def test_the_two_forms_of_gelu_differ(exported):
         with np.load(exported[case][2]["outputs"]) as file:
             outputs.append(file["prediction_logits"])
     assert np.abs(outputs[0] - outputs[1]).max() > 3 * TOLERANCE
+
+
+# Task -> what transformers_outputs.py predicts, and of which texts.
+TEXT = "나는 학교에 갔다. the book is red"
+PREDICTED = {
+    "ner": {"what": "tags", "text": TEXT, "starts": [0, 3, 7, 11, 15, 20, 23]},
+    "question_answering": {
+        "what": "span", "pair": ["is the book red ?", "the book is red 나는"], "longest": 6,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def predicted(tmp_path_factory):
+    """Task -> the model, what is asked, what transformers predicts."""
+    top, made = tmp_path_factory.mktemp("predicted"), {}
+    for task, asked in PREDICTED.items():
+        write_strong_folder(top / task, task)
+        model, out = load_model(top / task), top / task / "out"
+        out.mkdir()
+        export(model.loaded, str(out))
+        made[task] = model, {**asked, "folder": str(out), "outputs": f"{out}.npz"}
+    run_jobs(top, [job for _, job in made.values()])
+    return {task: (*given, dict(np.load(given[1]["outputs"]))) for task, given in made.items()}
+
+
+def test_tags(predicted):
+    model, asked, expected = predicted["ner"]
+    found = model.predict(asked["text"])
+    assert [start for start, _ in found.units] == asked["starts"]
+    assert list(found.tags) == expected["tags"].tolist()
+    np.testing.assert_allclose(found.probabilities, expected["shares"], atol=1e-5)
+
+
+def test_span(predicted):
+    model, asked, expected = predicted["question_answering"]
+    found = model.predict(tuple(asked["pair"])).answer
+    assert [found.start, found.end] == expected["span"].tolist()
