@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
+from bert_common.transformers_keys import TRANSFORMERS_KEYS, is_of_transformers
 from bert_tf.block_costs import TransformerBlockCosts
 
 # Keys of published configuration files that are not fields here -> the only value that this model
@@ -22,15 +23,6 @@ COMMON_KEYS = {
     "pooler_size_per_head": ANY,
     "pooler_type": "first_token_transform",
 }
-
-# Keys that Hugging Face's transformers write into a config.json, where "gelu" names the erf form;
-# Google's files and this project's have none of them.
-TRANSFORMERS_KEYS = (
-    "_name_or_path", "add_cross_attention", "architectures", "bos_token_id", "classifier_dropout",
-    "classifier_dropout_prob", "dtype", "eos_token_id", "gradient_checkpointing", "is_decoder",
-    "model_type", "output_attentions", "output_hidden_states", "output_past", "pad_token_id",
-    "position_embedding_type", "torch_dtype", "transformers_version", "use_cache",
-)  # fmt: skip
 
 # The largest int32, which no size of a real model comes near.
 LARGEST_SIZE = 2**31 - 1
@@ -272,8 +264,3 @@ def unseen_differences(one: EncoderConfig, other: EncoderConfig) -> list[str]:
         return {**vars(config), "hidden_act": "gelu" if act == "gelu_tanh" else act}
 
     return [name for name in UNSEEN_FIELDS if of(one)[name] != of(other)[name]]
-
-
-def is_of_transformers(values: Mapping[str, Any]) -> bool:
-    """Returns True if the contents of a configuration file were written by transformers."""
-    return any(key in values for key in TRANSFORMERS_KEYS)

@@ -8,7 +8,8 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.config import EncoderConfig, is_of_transformers
+from bert_common.transformers_keys import is_of_transformers
+from bert_tf.config import EncoderConfig
 from model_formats.encoders import ENCODERS, Encoder
 from model_formats.transformers_files.config import HuggingFaceModel, from_huggingface
 

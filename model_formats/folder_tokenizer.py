@@ -3,41 +3,20 @@
 import glob
 import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.config import EncoderConfig
 from model_formats.training_record import POSITIONS_FILE
-from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
-from tokenization.huggingface.folder import (
-    SENTENCEPIECE_FILE,
-    TOKENIZER_FILE,
-    VOCABULARY_FILE,
-    load_hugging_face,
-)
-from tokenization.loading import CONFIG_FILE, Tokenizer
+from tokenization.huggingface.folder import SENTENCEPIECE_FILE, TOKENIZER_FILE, VOCABULARY_FILE
+from tokenization.loading import CONFIG_FILE
 
 if TYPE_CHECKING:
     from model_formats.model_folder import ModelFolder
 
 # Every transformers folder with a tokenizer has at least one of these files.
 TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
-
-
-def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
-    """Opens the tokenizer that `find_tokenizer_files` found; returns None if it found nothing."""
-    if folder := files.get("tokenizer_dir"):
-        if os.path.exists(os.path.join(folder, CONFIG_FILE)):
-            return load_tokenizer(folder)
-        return load_hugging_face(Path(folder), None)
-    case = files.get("do_lower_case")
-    options = {} if case is None else {"do_lower_case": case}
-    if "spm_model_file" in files:
-        return SentencePieceTokenizer(files["spm_model_file"], **options)
-    return FullTokenizer(files["vocab_file"], **options) if files else None
 
 
 def find_tokenizer_files(model: "ModelFolder", do_lower_case: bool | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from bert_tf.config import EncoderConfig
 from model_formats.config_file import ConfigFile, Described
 from model_formats.difference_files import Difference
 from model_formats.encoders import ENCODERS
-from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
+from model_formats.folder_tokenizer import find_tokenizer_files
 from model_formats.folder_weights import find_checkpoint
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
 from model_formats.training_record import (
@@ -36,7 +36,7 @@ from model_formats.transformers_files.config import CONFIG_FILE
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from model_formats.transformers_files.task_settings import check_head, settings_of
 from tokenization import save_tokenizer
-from tokenization.loading import Tokenizer
+from tokenization.loading import Tokenizer, open_named
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
@@ -196,7 +196,8 @@ class ModelFolder(Described):
         Raises:
             InputError: see `find_tokenizer_files`; or the files are malformed.
         """
-        return open_tokenizer_files(self.tokenizer_files())
+        files = self.tokenizer_files()
+        return open_named(**files) if files else None
 
     @property
     def is_fine_tuned(self) -> bool:

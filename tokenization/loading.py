@@ -7,6 +7,7 @@ This project's tokenizer_config.json names the tokenizer's kind. A Hugging Face 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
@@ -66,6 +67,33 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
         return load_hugging_face(directory, config)
     tokenizer_class, vocabulary_name, options = _read_kind(config, str(path))
     return tokenizer_class(directory / vocabulary_name, **options)
+
+
+def open_named(
+    *,
+    tokenizer_dir: str | None = None,
+    spm_model_file: str | None = None,
+    vocab_file: str | None = None,
+    tokenizer: str | None = None,
+    do_lower_case: bool | None = None,
+) -> Tokenizer:
+    """Opens the tokenizer that the flags of these names describe.
+
+    Args:
+        tokenizer_dir, spm_model_file, vocab_file: one of them; if there are more, the first.
+        tokenizer: the kind of a `vocab_file`, "korean" or "full"; None for "full".
+        do_lower_case: whether a file's tokenizer lower-cases; None for the kind's default. A folder
+            says so itself.
+    """
+    if tokenizer_dir:
+        return load_tokenizer(tokenizer_dir)
+    case: dict[str, Any] = {} if do_lower_case is None else {"do_lower_case": do_lower_case}
+    if spm_model_file:
+        return SentencePieceTokenizer(spm_model_file, **case)
+    assert vocab_file is not None, "no tokenizer is named"
+    if tokenizer == "korean":
+        return KoreanTokenizer(vocab_file, **case)
+    return FullTokenizer(vocab_file, **case)
 
 
 def _load_exported(directory, config):

@@ -12,7 +12,8 @@ from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.config import ANY, COMMON_KEYS, BertConfig, EncoderConfig, is_of_transformers
+from bert_common.transformers_keys import is_of_transformers
+from bert_tf.config import ANY, COMMON_KEYS, BertConfig, EncoderConfig
 from electra_tf.config import GENERATOR_HEAD_SIZE, ElectraConfig
 from model_formats.transformers_files import names
 

@@ -3,18 +3,11 @@
 import dataclasses
 import os
 import warnings
-from typing import Any
 
 from bert_common.errors import InputError
 from run_scripts.flags import groups
-from tokenization import (
-    FullTokenizer,
-    HuggingFaceTokenizer,
-    KoreanTokenizer,
-    SentencePieceTokenizer,
-    load_tokenizer,
-)
-from tokenization.loading import CONFIG_FILE, Tokenizer
+from tokenization import HuggingFaceTokenizer, load_tokenizer
+from tokenization.loading import CONFIG_FILE, Tokenizer, open_named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,21 +78,21 @@ def source_of(flags: TokenizerFlags) -> str | None:
 
 def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
     """Opens the tokenizer that the flags name; it must have the special tokens of records."""
-    lower = flags.do_lower_case
-    case: dict[str, Any] = {} if lower is None else {"do_lower_case": lower}
-    where = source_of(flags)
+    lower, where = flags.do_lower_case, source_of(flags)
+    tokenizer = open_named(
+        tokenizer_dir=flags.tokenizer_dir,
+        spm_model_file=flags.spm_model_file,
+        vocab_file=flags.vocab_file,
+        tokenizer=flags.tokenizer,
+        do_lower_case=lower,
+    )
     if flags.tokenizer_dir:
-        tokenizer = load_tokenizer(flags.tokenizer_dir)
         if lower not in (None, tokenizer.do_lower_case):
             raise InputError(
                 "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
                 f"--do_lower_case={lower}, {where}: {tokenizer.do_lower_case}"
             )
-    elif flags.spm_model_file:
-        tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
-    else:
-        kind = KoreanTokenizer if flags.tokenizer == "korean" else FullTokenizer
-        tokenizer = kind(flags.vocab_file, **case)
+    elif not flags.spm_model_file:
         _compare_with_folder(tokenizer, flags.vocab_file)
     needed = {
         "[UNK]": tokenizer.unk_id,

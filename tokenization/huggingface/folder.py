@@ -14,6 +14,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from bert_common.transformers_keys import is_of_transformers
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 from tokenization.options import HuggingFaceTokenizerOptions, check_options
 from tokenization.sentencepiece import SentencePieceTokenizer
@@ -23,9 +24,6 @@ CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 VOCABULARY_FILE, SENTENCEPIECE_FILE = "vocab.txt", "spiece.model"
 # Found only in folders of `transformers` 4 and earlier.
 SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
-
-# Keys of the config.json of a model that transformers wrote; files of 2019 lack the first.
-MODEL_KEYS = {"model_type", "architectures", "output_attentions"}
 
 WORDPIECE_CLASSES = ("BertTokenizer", "ElectraTokenizer")
 SENTENCEPIECE_CLASSES = ("AlbertTokenizer",)
@@ -80,16 +78,12 @@ def is_hugging_face_folder(directory: Path, config: dict[str, Any] | None) -> bo
         return "kind" not in config and (
             "tokenizer_class" in config
             or any((directory / name).exists() for name in (TOKENIZER_FILE, SPECIAL_TOKENS_FILE))
-            or _holds_model(directory)
+            or is_of_transformers(_read_optional(directory / "config.json"))
         )
     return (directory / TOKENIZER_FILE).exists() or (
         any((directory / name).exists() for name in (VOCABULARY_FILE, SENTENCEPIECE_FILE))
-        and _holds_model(directory)
+        and is_of_transformers(_read_optional(directory / "config.json"))
     )
-
-
-def _holds_model(directory):
-    return not MODEL_KEYS.isdisjoint(_read_optional(directory / "config.json"))
 
 
 def load_hugging_face(
