@@ -113,16 +113,17 @@ def join(path: str, source: CheckpointArrays, stem: str) -> CheckpointArrays:
 
 def _check_parts(path, name, parts, stored, shapes):
     """Raises an `InputError` if a weight's arrays do not fit the base."""
-    fits = {
-        ("new",): name not in shapes,
-        ("whole",): stored.get(f"{name}/whole") == shapes.get(name),
-        ("left", "right"): name in shapes
-        and [*stored.get(f"{name}/left", [])[:1], *stored.get(f"{name}/right", [])[1:]]
-        == shapes[name]
-        and stored[f"{name}/left"][1:] == stored[f"{name}/right"][:1],
-    }.get(tuple(parts), False)
+    shape, of_parts = shapes.get(name), [stored[f"{name}/{part}"] for part in parts]
+    fits = False
+    if parts == ["new"]:
+        fits = shape is None
+    elif parts == ["whole"]:
+        fits = of_parts[0] == shape
+    elif parts == ["left", "right"]:
+        left, right = of_parts
+        fits = [*left[:1], *right[1:]] == shape and left[1:] == right[:1]
     if not fits:
-        shown = ", ".join(f"{part} {stored[f'{name}/{part}']}" for part in parts)
+        shown = ", ".join(f"{part} {found}" for part, found in zip(parts, of_parts, strict=True))
         raise InputError(
             f"{path} must hold what fits its base. Received: {name or 'no name'} with {shown}"
         )

@@ -36,7 +36,7 @@ def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
     }
 
 
-def write_description(
+def write_files(
     directory: str, description: Mapping[str, Any], tokenizer: Tokenizer | None
 ) -> None:
     """Writes `DESCRIPTION_FILE`, and the tokenizer's files if there is one."""

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_common.atomic_write import atomic_write
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.check import Run, check_file
-from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
+from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_files
 from model_formats.runtimes.ids_graph import make_graph
 
 MODEL_FILE = "model.tflite"
@@ -37,7 +37,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(DESCRIPTION_FILE, json.dumps(description, ensure_ascii=False))
     check_file(loaded, graph, open_file(path), precision)
-    write_description(directory, description, loaded.tokenizer)
+    write_files(directory, description, loaded.tokenizer)
     return f"ai_edge_litert.interpreter.Interpreter('{{folder}}/{MODEL_FILE}')"
 
 

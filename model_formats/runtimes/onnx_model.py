@@ -8,7 +8,7 @@ import numpy as np
 
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.check import Run, check_file
-from model_formats.runtimes.description import describe, write_description
+from model_formats.runtimes.description import describe, write_files
 from model_formats.runtimes.ids_graph import make_graph, make_graph_of_weights
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     onnx.save(proto, path)
     onnx.checker.check_model(path, full_check=True)
     check_file(loaded, graph, open_file(path), precision)
-    write_description(directory, description, loaded.tokenizer)
+    write_files(directory, description, loaded.tokenizer)
     return f"onnxruntime.InferenceSession('{{folder}}/{MODEL_FILE}')"
 
 

@@ -166,7 +166,7 @@ def export_model(values: ExportFlags) -> None:
         how = module.export(loaded, directory, **options)
     folder = values.output_dir
     how = how.replace("={folder}", f"={shlex.quote(folder)}")  # of a command's flags
-    how = re.sub("'{folder}(.*?)'", lambda rest: repr(folder + rest[1]), how)  # of Python
+    how = re.sub("'{folder}(.*?)'", lambda quoted: repr(folder + quoted[1]), how)  # of Python
     print(f"{loaded.source}: exported to {folder}; to load it: {how.replace('{folder}', folder)}")
 
 

@@ -162,7 +162,8 @@ class KoreanWordPiece:
     def _bytes_of(self, character, inside):
         """The pieces of a character's bytes; inside a word the first one has the prefix."""
         first, *rest = (f"<0x{byte:02X}>" for byte in character.encode("utf-8"))
-        return [self.prefix * (inside and character > "\x7f") + first, *rest]
+        prefix = self.prefix if inside and character > "\x7f" else ""
+        return [prefix + first, *rest]
 
     def _join_bytes(self, pieces):
         """Replaces the bytes of each character by it, with the prefix that its first byte has.
