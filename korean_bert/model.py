@@ -345,8 +345,8 @@ class Model:
         tokenizer = self.tokenizer
         if not self.loaded.fills_masks:
             raise InputError(
-                "fill_mask needs a pre-trained model with its masked-language-model head. "
-                f"Received: {self.loaded.source} ({self.loaded.task})"
+                "guesses need a pre-trained model with the head for masked words (of an ELECTRA: "
+                f"with its generator). Received: {self.loaded.source} ({self.loaded.task})"
             )
         if tokenizer.mask_id is None:
             raise InputError(f"a vocabulary must have {MASK}. Received: one without")

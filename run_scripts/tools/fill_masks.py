@@ -7,16 +7,14 @@ import gc
 import sys
 
 from bert_common.errors import InputError
-from korean_bert.masked_text import MASK, encode_with_masks
-from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
+from korean_bert.masked_text import MASK
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.given_model import find_directory, open_model_tokenizer
-from tokenization.unknown_share import warn_of_unknown
-from tokenization.vocabulary import special_ids
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,40 +44,19 @@ def fill_masks(values: FillMasksFlags) -> None:
         if MASK not in text:
             raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
     folder = ModelFolder.open(find_directory(values))
-    config, checkpoint = folder.config, folder.checkpoint
-    tokenizer = open_model_tokenizer(values, config, folder)
-    check_weights(checkpoint)
-    warn_of_unknown(tokenizer, texts)
-    sequences = [encode_with_masks(tokenizer, text) for text in texts]
-    for text, ids in zip(texts, sequences, strict=True):
-        if len(ids) > config.max_position_embeddings:
-            raise InputError(
-                f"a sentence must have at most {config.max_position_embeddings} tokens. "
-                f"Received: {len(ids)} in {text!r}"
-            )
-    warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
+    tokenizer = open_model_tokenizer(values, folder.config, folder)
+    check_weights(folder.checkpoint)
 
     start_tensorflow(values)
-    from bert_tf.summaries.mask_predictions import best_guesses
+    from korean_bert.model import Model
     from model_formats.load_folder import load
 
-    loaded = load(folder, tokenizer)
-    if not loaded.fills_masks:
-        raise InputError(
-            "--model_dir must hold a model for masked words (of an ELECTRA: with its generator). "
-            f"Received: {checkpoint} without the head for them"
-        )
-    for text, ids in zip(texts, sequences, strict=True):
-        positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
+    model = Model(load(folder, tokenizer))
+    for text in texts:
+        found = model.fill_mask(text, values.guesses, max_pieces=1)
         print(text)
-        pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
-        for guesses in best_guesses(
-            loaded.model, ids, positions, pieces, values.guesses, excluded=special_ids(tokenizer)
-        ):
-            line = "  ".join(
-                f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
-                for piece, probability in guesses
-            )
+        for guesses in found:
+            line = "  ".join(f"{each.pieces[0]} {100 * each.probability:.0f}%" for each in guesses)
             print(f"    {line}")
     # Otherwise the interpreter spends a second at exit collecting TensorFlow's objects.
     atexit.register(gc.freeze)

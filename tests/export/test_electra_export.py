@@ -152,7 +152,7 @@ def test_a_discriminator_alone_fills_no_masks(tmp_path):
     argv = [f"--model_dir={tmp_path}/in", f"--output_dir={tmp_path}/out", "--format=huggingface"]
     assert main(["export_model", *argv]) == 0
     model = load_model(tmp_path / "out")
-    with pytest.raises(InputError, match="fill_mask needs a pre-trained model"):
+    with pytest.raises(InputError, match="guesses need a pre-trained model"):
         model.fill_mask("the book [MASK] red")
     with pytest.raises(InputError, match="--generator needs an ELECTRA with both networks"):
         generator_alone(model.loaded)

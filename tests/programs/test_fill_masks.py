@@ -81,7 +81,7 @@ def test_bad_input(model_dir, capsys, arguments, words):
 def test_a_model_that_fills_no_masks(model_dir, capsys):
     save_google_checkpoint(tiny_model().encoder, checkpoint_path(model_dir, 3))
     assert run(model_dir, "--text=[MASK]") == 1
-    assert "must hold a model for masked words" in one_line(capsys)
+    assert "guesses need a pre-trained model" in one_line(capsys)
 
 
 def test_more_guesses_than_pieces(model_dir, capsys):

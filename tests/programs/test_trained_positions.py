@@ -59,7 +59,7 @@ def test_guesses_and_features(job, capsys):
     features, guesses = warnings(17)
     assert features.startswith("warning: the longest line has 17 tokens, but ")
     assert f"{job.folder}/export/model.ckpt was trained on sequences of at most 16: " in features
-    assert guesses.startswith("warning: the longest sentence has 17 tokens, but ")
+    assert guesses.startswith("warning: a text has 17 tokens, but ")
 
 
 @pytest.mark.usefixtures("eagerly")
