@@ -2,10 +2,8 @@
 
 import contextlib
 import sys
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from time import monotonic
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -14,33 +12,15 @@ Item = TypeVar("Item")
 # Seconds between two lines when the output is not a terminal.
 LINE_INTERVAL = 60
 
-# The rate is averaged over this many lines, so that a slow start is soon forgotten.
-RATE_LINES = 10
-
 # Seconds before a bar appears: work that is done within a second needs none.
 BAR_DELAY = 1
 
-
-class Display(Protocol):
-    """The interface of a progress display, which is closed at the end of its context."""
-
-    n: int  # the units done, including the ones of an earlier run
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: Any) -> None: ...
-
-    def update(self, n: int = 1) -> Any:
-        """Counts `n` more units."""
-
-    def set_postfix(self, values: Mapping[str, Any], refresh: bool = True) -> None:
-        """Shows values after the time left; with `refresh` now, otherwise at the next update."""
-
-    def close(self) -> None:
-        """Removes the bar, or prints the last line."""
+_BAR = "{desc}: {percentage:3.0f}%|{bar}| {amount}, {speed}, {left}{postfix}"
+_LINE = "{desc}: {percentage:.0f}%, {amount}, {speed}, {left}{postfix}"
+_LAST_LINE = "{desc}: {percentage:.0f}%, {amount}, {mean_speed}, ended after {duration}{postfix}"
 
 
-def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True) -> Display:
+def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True) -> "Progress":
     """Opens a progress display on standard error.
 
     On a terminal it is a bar, which disappears when it is closed. Elsewhere (a batch system's log,
@@ -56,14 +36,11 @@ def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True
     Returns:
         The display, open.
     """
-    shown = shown and sys.stderr is not None  # None: closed before the program started
-    if shown and not sys.stderr.isatty():
-        return _Lines(what, total, unit, done)
-    return _Bar(
-        desc=what, total=total, unit=unit, initial=done, disable=not shown, leave=False,
-        delay=BAR_DELAY, miniters=1,
-        bar_format="{desc}: {percentage:3.0f}%|{bar}| {described}{postfix}",
-    )  # fmt: skip
+    options: dict[str, Any] = {"desc": what, "total": total, "unit": unit, "initial": done}
+    options |= {"disable": not shown, "leave": False, "miniters": 1}
+    if sys.stderr.isatty():
+        return Progress(**options, bar_format=_BAR, delay=BAR_DELAY)
+    return _Lines(**options, bar_format=_LINE, delay=LINE_INTERVAL, mininterval=LINE_INTERVAL)
 
 
 def with_progress(items: Sequence[Item], what: str, unit: str) -> Iterator[Item]:
@@ -74,67 +51,47 @@ def with_progress(items: Sequence[Item], what: str, unit: str) -> Iterator[Item]
             bar.update()
 
 
-class _Bar(tqdm):
-    """A bar with the same description as the lines."""
+class Progress(tqdm):
+    """A bar that describes the work in words.
 
+    `update(n)` counts n more units, `n` is their number; `set_postfix` shows values after the time
+    left.
+    """
+
+    disable: bool
     monitor_interval = 0  # no thread: with miniters=1 every update checks the clock
 
     @property
-    def format_dict(self):
+    def format_dict(self) -> dict[str, Any]:
         values = super().format_dict
-        rate = values["rate"] or _divide(self.n - self.initial, values["elapsed"])
-        return {**values, "described": _describe(self.n, self.total, self.unit, rate)}
+        mean = _divide(self.n - self.initial, values["elapsed"])
+        rate = values["rate"] or mean
+        left = f"{format_duration((self.total - self.n) / rate)} left" if rate else None
+        words = {
+            "amount": _format_amount(self.n, self.total, self.unit),
+            "speed": _format_rate(rate, self.unit),
+            "mean_speed": _format_rate(mean, self.unit),
+            "left": left or "time left unknown",
+            "duration": format_duration(values["elapsed"]),
+        }
+        return {**values, **words}
 
 
-class _Lines:
-    """Prints one line per minute."""
+class _Lines(Progress):
+    """Prints a line instead of drawing a bar, and a last line if it has printed any."""
 
-    def __init__(self, what, total, unit, done):
-        self.what, self.total, self.unit = what, total, unit
-        self.n = self.initial = done
-        self.postfix = {}
-        self.start = monotonic()
-        self.history = deque([(self.start, done)], RATE_LINES)  # (time, n) at the last lines
-        self.has_lines = False
+    has_lines = False
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def update(self, n=1):
-        self.n += n
-        now = monotonic()
-        if now - self.history[-1][0] < LINE_INTERVAL:
-            return
-        since, before = self.history[0]
-        self.history.append((now, self.n))
-        rate = (self.n - before) / (now - since)
-        self._print(_describe(self.n, self.total, self.unit, rate))
+    def display(self, msg=None, pos=None):
         self.has_lines = True
-
-    def set_postfix(self, values, refresh=True):
-        self.postfix = values
+        with contextlib.suppress(OSError):  # a full log must not end the work
+            print(self, file=sys.stderr, flush=True)
 
     def close(self):
-        if self.has_lines:
-            seconds = monotonic() - self.start
-            rate = _format_rate((self.n - self.initial) / seconds, self.unit)
-            amount = _format_amount(self.n, self.total, self.unit)
-            self._print(f"{amount}, {rate}, ended after {format_duration(seconds)}")
-            self.has_lines = False
-
-    def _print(self, description):
-        values = "".join(f", {name}={value}" for name, value in self.postfix.items())
-        share = _divide(self.n, self.total)
-        with contextlib.suppress(OSError):  # a full log must not end the work
-            print(f"{self.what}: {share:.0%}, {description}{values}", file=sys.stderr, flush=True)
-
-
-def _describe(n, total, unit, rate):
-    left = f"{format_duration((total - n) / rate)} left" if rate else "time left unknown"
-    return f"{_format_amount(n, total, unit)}, {_format_rate(rate, unit)}, {left}"
+        if self.has_lines and not self.disable:
+            self.bar_format = _LAST_LINE
+            self.display()
+        self.disable = True
 
 
 def _format_amount(n, total, unit):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import tensorflow as tf
 
-from bert_common.progress import Display, progress
+from bert_common.progress import Progress, progress
 from bert_tf.objective import Objective
 from bert_tf.summaries.event_files import EVALUATION_RUN, drop_later_events, rewrite_events
 from bert_tf.summaries.histograms import write_histograms
@@ -79,7 +79,7 @@ class Reporter:
         self.num_train_steps = num_train_steps
         self.time_budget = time_budget
         # Opened when timing starts, so that compilation does not distort the remaining time.
-        self.bar: Display | None = None
+        self.bar: Progress | None = None
         self.batch_size = batch_size
         self.summary_steps = summary_steps
         self.scalars = scalars(objective)
