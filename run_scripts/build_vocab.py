@@ -6,7 +6,6 @@ import importlib.util
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +127,8 @@ class BuildVocabFlags:
         least=1,
     )
     random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
-    strict_utf8: bool = groups.FILES.flag(
-        False,
-        "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop "
-        "only if there are more than 1,000 of them in a file and they make up more than a "
-        "quarter of what is read of it.",
+    strict_utf8: bool = groups.COMPATIBILITY.flag(
+        False, "Accepted but has no effect: invalid UTF-8 is an error.", no_effect=True
     )
     num_threads: int = groups.THREADS.flag(
         2,
@@ -178,7 +174,7 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     if not flags.overwrite and is_up_to_date(flags.output_dir, manifest):
         print(f"up to date, learned from this text with these settings: {flags.output_dir}")
         return
-    texts = open_texts(files, flags.input_format, flags.text_key, flags.strict_utf8)
+    texts = open_texts(files, flags.input_format, flags.text_key)
     learned = learn_vocabulary(texts, settings)
     learned.report[KEY] = manifest
     write_vocabulary(learned, flags.output_dir)
@@ -230,14 +226,8 @@ def check_not_read(output_dir: str, files: Iterable[str]) -> None:
 
 
 def summary(report: Mapping[str, Any], seconds: float) -> str:
-    """Returns a one-line summary of text and vocabulary; warns of bytes that are not UTF-8."""
+    """Returns a one-line summary of text and vocabulary."""
     text, vocabulary = report["text"], report["vocabulary"]
-    if text["lines_not_utf8"]:
-        warnings.warn(
-            f"{text['lines_not_utf8']:,} of {text['sampled_lines']:,} lines are not UTF-8: "
-            f"{text['bytes_not_utf8']:,} bytes skipped (--strict_utf8 names the first)",
-            stacklevel=2,
-        )
     requested = report["settings"]["vocab_size"]
     fewer = f" (of {requested:,}: the text has no more)" if vocabulary["lines"] < requested else ""
     parts = [

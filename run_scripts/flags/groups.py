@@ -64,7 +64,7 @@ EVALUATION, PREDICTION = map(Group, ("evaluation", "prediction"))
 ANSWERS, EXPORT = map(Group, ("answers", "export"))
 DEVICES, PROCESSES, THREADS = map(Group, ("devices", "processes", "threads"))
 GENERAL = Group("general")
-COMPATIBILITY = Group("compatibility")  # flags that exist only for Google's command lines
+COMPATIBILITY = Group("compatibility")  # flags that exist only for older and Google's command lines
 TPU = Group("tpu")  # flags that have an effect only on a TPU; shown only by --helpfull
 
 REQUIRED = "Required"

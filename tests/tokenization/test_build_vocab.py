@@ -58,27 +58,15 @@ def test_a_second_run_writes_the_same_bytes_over_the_first(corpus, tmp_path):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
-    path = tmp_path / "text.txt"
-    path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
-    assert learn(path, tmp_path / "out") == 0
-    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes skipped" in capsys.readouterr().err
-    assert learn(path, tmp_path / "strict", "--strict_utf8") == 1
+@pytest.mark.parametrize("flags", [(), ("--strict_utf8",)])
+@pytest.mark.parametrize("line", ["학교에서 공부했다.", '{"text": "학교에서 공부했다."}'])
+def test_text_that_is_not_utf8_is_refused(tmp_path, capsys, line, flags):
+    path = tmp_path / ("text.jsonl" if line.startswith("{") else "text.txt")
+    good = f"{line}\n".encode()
+    path.write_bytes(good * 30 + good.replace("공".encode(), b"\xff\xea\xb0"))
+    assert learn(path, tmp_path / "out", *flags) == 1
     assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
-
-
-def test_json_lines_that_are_not_utf8_are_counted_or_refused(tmp_path, capsys):
-    line = '{"text": "학교에서 공부했다."}\n'.encode()
-    damaged = line.replace("공".encode(), b"\xff\xea\xb0" + "공".encode())
-    path, whole = tmp_path / "text.jsonl", tmp_path / "whole.jsonl"
-    path.write_bytes(line * 30 + damaged + b"\xff\n" + b'{"text": null, "x": "\xff"}\n')
-    whole.write_bytes(line * 31)
-    assert learn(whole, tmp_path / "whole") == learn(path, tmp_path / "out") == 0
-    assert "warning: 3 of 33 lines are not UTF-8: 5 bytes skipped" in capsys.readouterr().err
-    vocabularies = [(tmp_path / name / "vocab.txt").read_bytes() for name in ("out", "whole")]
-    assert vocabularies[0] == vocabularies[1]
-    assert learn(path, tmp_path / "strict", "--strict_utf8") == 1
-    assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
+    assert not (tmp_path / "out" / "vocab.txt").exists()
 
 
 def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):

@@ -80,7 +80,6 @@ class LearningSettings:
     unknown: str = "character"  # one of UNKNOWNS
     most_megabytes: int = 32  # a larger text is sampled down to about this size
     random_seed: int = 12345  # determines which lines are in the sample
-    strict_utf8: bool = False  # whether to refuse bytes that are not UTF-8 instead of skipping them
     num_threads: int = 2  # the analyser's threads; the vocabulary does not depend on it
 
     def __post_init__(self) -> None:
@@ -140,8 +139,8 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     which the report names.
 
     Raises:
-        InputError: the text has no word, or with `strict_utf8` is not UTF-8; the vocabulary is too
-            small for the characters; or the analyser is not installed.
+        InputError: the text has no word or is not UTF-8; the vocabulary is too small for the
+            characters; or the analyser is not installed.
     """
     texts = list(texts)
     splitter = _word_splitter(settings)
@@ -149,7 +148,7 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     counts: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     size, seed = settings.most_megabytes * 1_000_000, settings.random_seed
-    lines = read_sample(texts, size, seed, settings.strict_utf8, counts)
+    lines = read_sample(texts, size, seed, counts)
     sentences = read_sentences(lines, splitter.basic_tokens, characters)
     marked_words, weights = _mark_words(sentences, settings)
     files = [str(text.name) for text in texts]
@@ -202,9 +201,7 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     return LearnedVocabulary(pieces, config, report)
 
 
-TEXT_COUNTS = (
-    "bytes", "lines", "sampled_bytes", "sampled_lines", "lines_not_utf8", "bytes_not_utf8",
-)  # fmt: skip
+TEXT_COUNTS = ("bytes", "lines", "sampled_bytes", "sampled_lines")
 
 
 def _warn_of_unreachable_symbols(symbols, splitter):
