@@ -1,7 +1,6 @@
 """Declares the flags of distillation, with the checks that need no TensorFlow."""
 
 import dataclasses
-import warnings
 from typing import Any, Self
 
 from bert_common.errors import InputError
@@ -190,30 +189,13 @@ def _check_vocabulary(folder, tokenizer):
         own = folder.tokenizer
     except InputError as error:
         raise InputError(f"the tokenizer of --teacher_dir: {error}") from None
-    if tokenizer is None or own is None:
-        return
-    if own.vocab == tokenizer.vocab:
-        _warn_of_options(folder, vars(own.options), vars(tokenizer.options))
+    if tokenizer is None or own is None or own.vocab == tokenizer.vocab:
         return
     common = sum(own.vocab.get(piece) == index for piece, index in tokenizer.vocab.items())
     raise InputError(
         f"--teacher_dir must hold a model with the same vocabulary: {len(tokenizer.vocab):,} "
         f"tokens. Received: {folder.path} with {len(own.vocab):,}, {common:,} of them the same"
     )
-
-
-def _warn_of_options(folder, theirs, own):
-    """Warns if the teacher's tokenizer has the same vocabulary but different options."""
-    others = [name for name in own if name in theirs and theirs[name] != own[name]]
-    if others:
-        options = [
-            ", ".join(f"{name}={values[name]}" for name in others) for values in (theirs, own)
-        ]
-        warnings.warn(
-            f"--teacher_dir: the text of {folder.path} was tokenized with {options[0]}, the "
-            f"examples with {options[1]}; its predictions may be worse for them",
-            stacklevel=2,
-        )
 
 
 def _check_ids(folder, ids):

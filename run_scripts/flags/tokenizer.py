@@ -1,13 +1,10 @@
 """Declares the flags that name a tokenizer."""
 
 import dataclasses
-import os
-import warnings
 
 from bert_common.errors import InputError
 from run_scripts.flags import groups
-from tokenization import HuggingFaceTokenizer, load_tokenizer
-from tokenization.loading import CONFIG_FILE, Tokenizer, open_named
+from tokenization.loading import Tokenizer, open_named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,14 +83,11 @@ def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
         tokenizer=flags.tokenizer,
         do_lower_case=lower,
     )
-    if flags.tokenizer_dir:
-        if lower not in (None, tokenizer.do_lower_case):
-            raise InputError(
-                "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
-                f"--do_lower_case={lower}, {where}: {tokenizer.do_lower_case}"
-            )
-    elif not flags.spm_model_file:
-        _compare_with_folder(tokenizer, flags.vocab_file)
+    if flags.tokenizer_dir and lower not in (None, tokenizer.do_lower_case):
+        raise InputError(
+            "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
+            f"--do_lower_case={lower}, {where}: {tokenizer.do_lower_case}"
+        )
     needed = {
         "[UNK]": tokenizer.unk_id,
         "[CLS]": tokenizer.cls_id,
@@ -104,21 +98,3 @@ def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
     if missing:
         raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
     return tokenizer
-
-
-def _compare_with_folder(tokenizer, vocab_file):
-    """Warns if a tokenizer_config.json beside the vocabulary describes a different tokenizer."""
-    folder = os.path.dirname(vocab_file) or "."
-    try:
-        other = load_tokenizer(folder)
-    except InputError:  # none there, or one of another library
-        return
-    if other.kind == HuggingFaceTokenizer.kind:  # as FullTokenizer, except for rare characters
-        return
-    same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
-    if same_pieces and other.fingerprint() != tokenizer.fingerprint():
-        warnings.warn(
-            f"{folder}/{CONFIG_FILE} describes another tokenizer of the same vocabulary: to use "
-            f"it, give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
-            stacklevel=2,
-        )

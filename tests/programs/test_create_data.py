@@ -9,9 +9,8 @@ import tensorflow as tf
 from create_pretraining_data.records.reader import read_format
 from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
-from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from tests.support.paths import run_python
-from tests.support.vocabularies import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL
 
 SENTENCES = [
     "아침 일찍 일어나 강가를 걸었다.",
@@ -223,21 +222,6 @@ def test_a_model_too_small_for_the_records_is_told_before_the_work(folder, capsy
         lines = capsys.readouterr().err.splitlines()
         warned = [line for line in lines if "the model in --model_dir has" in line]
         assert len(warned) == bool(told) and all(part in warned[0] for part in told), lines
-
-
-def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn):
-    """build_vocab.py's folder, of which a command names the vocabulary alone."""
-    write_tokenizer(tmp_path, [*SPECIAL, "가"], unknown="character")
-    alone = TokenizerFlags(vocab_file=f"{tmp_path}/vocab.txt", tokenizer="korean")
-    open_tokenizer(alone)
-    open_tokenizer(TokenizerFlags(tokenizer_dir=str(tmp_path)))
-    (warning,) = recwarn
-    assert f"give --tokenizer_dir={tmp_path} instead of --vocab_file" in str(warning.message)
-    # A file with the same settings, and one of another library.
-    for content in ('{"kind": "korean"}', '{"tokenizer_class": "BertTokenizer"}'):
-        (tmp_path / "tokenizer_config.json").write_text(content)
-        open_tokenizer(alone)
-    assert len(recwarn) == 1
 
 
 @pytest.mark.parametrize(

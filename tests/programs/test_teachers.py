@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import shutil
-import types
 import unicodedata
 
 import numpy as np
@@ -33,7 +32,6 @@ from tests.support.record_files import PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
 from tests.support.vocabularies import SPECIAL, write_tokenizer
-from tokenization import load_tokenizer
 
 WIDE = {**NO_DROPOUT, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2}
 PIECES = [*SPECIAL, *map(str, range(55))]
@@ -207,14 +205,6 @@ def test_a_teacher_with_another_tokenizer(job, teacher, capsys):
     assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
     line = one_line(capsys)
     assert "the same vocabulary: 60 tokens" in line and "with 60, 59 of them the same" in line
-    # The same tokens of text that is cut otherwise.
-    write_tokenizer(other, PIECES, "full", do_lower_case=True)
-    values = types.SimpleNamespace(
-        teacher_dir=str(other), distillation_weight=0.5, distillation_temperature=1.0
-    )
-    config = ModelFolder(str(teacher)).config
-    with pytest.warns(UserWarning, match="with do_lower_case=True, the .* with do_lower_case=Fal"):
-        assert GivenTeacher.of(values, config, load_tokenizer(own))
     (other / "tokenizer_config.json").unlink()
     assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
     assert one_line(capsys).startswith("error: the tokenizer of --teacher_dir: a folder that")
