@@ -179,12 +179,6 @@ class ModelFolder(Described):
             return self.difference.weights
         return self.chosen or find_checkpoint(self.path, self.is_inside_another)
 
-    def check(self) -> tuple[EncoderConfig, str]:
-        """Checks and returns configuration and checkpoint without importing TensorFlow."""
-        if self.difference is not None:
-            self.difference.check_base(self.base.checkpoint)
-        return self.config, self.checkpoint
-
     def tokenizer_files(self, do_lower_case: bool | None = None) -> dict[str, Any]:
         """Returns the tokenizer's files and lower-casing flag, as `find_tokenizer_files`."""
         return find_tokenizer_files(self.base, do_lower_case)

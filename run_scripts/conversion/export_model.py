@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from model_formats.export_folder import check_output_dir, export_folder
+from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
+from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -139,9 +141,11 @@ def export_model(values: ExportFlags) -> None:
     most_bytes = parse_size("max_size", values.max_size) if values.max_size else None
     chosen = check_checkpoint(values.init_checkpoint)
     folder = ModelFolder.open(values.model_dir, chosen)
-    folder.check()
+    check_weights(folder.checkpoint)
     named = named_tokenizer(values, folder)
     tokenizer = open_tokenizer(named) if source_of(named) else None
+    if tokenizer is not None:
+        check_table(folder.config, tokenizer.vocab_size, str(source_of(named)))
     check_libraries(form)
     check_output_dir(values.output_dir)
     read = [folder.path, folder.base.path, values.base_dir, chosen and os.path.dirname(chosen)]

@@ -11,6 +11,7 @@ from finetuning.settings import split_names
 from finetuning.tables import composed
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import MASKED_WORDS
+from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.training import check_outputs
@@ -120,7 +121,7 @@ class GivenTeacher:
                 f"Received: --objective={values.objective}"
             )
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
-        folder.check()
+        check_weights(folder.checkpoint)
         # Fine-tuning exports into a new folder within --export_dir.
         outputs = ("output_dir",) if distillation is None else ("output_dir", "export_dir")
         check_outputs(values, "teacher_dir", folder.path, outputs)

@@ -11,7 +11,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
 from finetuning.readers import split_of_file
 from finetuning.tasks import MAX_SEQ_LENGTH
-from model_formats.weights import check_weights, find_weights
+from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import INT32_MAX, PerModel, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
@@ -300,8 +300,7 @@ def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
             "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
             f"--output_dir. Received: none at {source} (--do_train trains one)"
         )
-    check_weights(source)
-    return find_weights(source)
+    return check_weights(source)
 
 
 def output_dirs(values: FinetuneFlags) -> list[str]:

@@ -16,7 +16,8 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.checkpoint_files import EXPORTED_NAME, exists
+from bert_tf.checkpoint_files import EXPORTED_NAME
+from korean_bert.loading import open_folder
 from model_formats.folder_tokenizer import check_table
 from model_formats.folder_weights import check_output
 from model_formats.model_folder import ModelFolder
@@ -82,13 +83,8 @@ def open_models(models: str) -> list[ModelFolder]:
     paths = split_list(models)
     folders = []
     for path in paths:
-        check_weights(path)
-        if os.path.isdir(path) and not exists(path):
-            folder = ModelFolder.open(path, what="a folder of --models", needs_config=False)
-        else:
-            folder = ModelFolder.beside(path)
-        if folder.is_inside_another:  # the folder around it describes the best checkpoint
-            folder = ModelFolder.beside(folder.checkpoint)
+        folder = open_folder(path)
+        check_weights(folder.checkpoint)
         if folder.tokenizer:
             check_table(folder.config, folder.tokenizer.vocab_size, folder.path)
         folders.append(folder)
