@@ -266,16 +266,6 @@ def file_with(content):
     return change
 
 
-def large_vocabulary(job):
-    (job.folder / "vocab.txt").write_text("\n".join([*PIECES, *map(str, range(60))]) + "\n")
-    return {}
-
-
-def empty_folder(job):
-    (job.folder / "empty").mkdir()
-    return {"model_dir": "empty", "bert_config_file": None}
-
-
 @pytest.mark.parametrize(
     "change, words",
     (
@@ -290,12 +280,8 @@ def empty_folder(job):
         (without_layer, ("part.ckpt", "- bert/encoder/layer_1/output/dense/bias: missing")),
         ({"init_checkpoint": "nowhere.ckpt"}, ("nowhere.ckpt.index", "nothing there")),
         ({"init_checkpoint": None}, ("--init_checkpoint, --model_dir", "none")),
-        ({"bert_config_file": None}, ("--bert_config_file", "none")),
-        ({"vocab_file": None}, ("--vocab_file", "none")),
-        (large_vocabulary, ("vocab_size=60", "vocab.txt has 74 entries")),
         ({"max_seq_length": 129}, ("max_position_embeddings", "129 and 128")),
         ({"pooling": "mean"}, ("--pooling", ".npz", "out.jsonl")),
-        (empty_folder, ("--model_dir must hold bert_config",)),
     ),
 )
 def test_bad_input_is_one_line(job, capsys, change, words, monkeypatch):

@@ -7,12 +7,10 @@ from generated_pages.flags import PROGRAMS
 from generated_pages.migration import STANDS_FOR
 from generated_pages.reference_programs import PROGRAMS as REFERENCE_PROGRAMS
 
-from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.race import RaceFlags
 
 
 @pytest.mark.parametrize("program", STANDS_FOR)
@@ -68,13 +66,6 @@ def test_defaults_that_follow_other_flags():
     assert resolved("--packing", "--max_predictions_per_seq=30").max_predictions_per_seq == 30
     assert resolved("--masking=dynamic").dupe_factor == 1
     assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
-
-
-def test_names_of_tasks_in_any_case():
-    """As Google's programs, which run_race and run_classifier lower-case; their READMEs' MNLI."""
-    for flags_class, name in ((RaceFlags, "RACE"), (ClassifierFlags, "MNLI")):
-        argv = ["x", "--data_dir=d", "--output_dir=o", f"--task_name={name}"]
-        assert parse(flags_class, argv).task_name == name.lower()
 
 
 def test_flags_of_one_reference_choose_its_model_type():

@@ -301,8 +301,6 @@ def without_data(job):
         ({"init_checkpoint": "gone"}, ("--init_checkpoint", "gone.index")),
         ({"do_train": False}, ("a model's folder must hold a checkpoint", "data")),
         ({"predict_split": "best", "do_predict": True}, ("must have best", "train, dev, test")),
-        ({"albert_config_file": "albert.json"}, ("--bert_config_file and --albert_config_file",)),
-        ({"bert_config_file": None}, ("must be given", "none")),
         ({"vocab_file": None}, ("--vocab_file", "none")),
     ),
 )

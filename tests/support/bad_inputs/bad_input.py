@@ -76,8 +76,6 @@ def bad_value(draw, field):
 def bad_text(draw, program, field):
     """A text that a flag does not take."""
     name = field.name
-    if name in program.texts and draw.random() < 0.7:
-        return draw.choice(program.texts[name])
     if name.endswith(("_file", "_dir", "_checkpoint")) and name in program.flags:
         if name.startswith("output"):
             return draw.choice(("{}/text.txt/x", "gs://bucket/x", "/proc/none/x"))
@@ -101,7 +99,7 @@ def draw_case(world, name, seed):
 def draw_flag(draw, program):
     fields = dataclasses.fields(program.flags_class)
     if draw.random() < 0.5:
-        fields = [f for f in fields if f.name in program.texts or f.name in program.flags]
+        fields = [f for f in fields if f.name in program.flags]
     field = draw.choice(fields)
     how = draw.random()
     if how < 0.04:

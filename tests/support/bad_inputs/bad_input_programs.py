@@ -1,4 +1,4 @@
-"""The programs of the bad-input tests: good flags, their files, values that must be refused."""
+"""The programs of the bad-input tests: good flags and their files."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ class Program(NamedTuple):
     flags_class: type
     flags: dict  # flag -> value; "{}" is replaced by the folder of the good files
     files: dict  # file -> its kind, a key of `DAMAGE`
-    texts: dict = {}  # flag -> values that it must refuse
 
 
 MODEL_FILES = {
@@ -52,15 +51,6 @@ FINETUNE_FLAGS = {
     **MODEL_FLAGS, "output_dir": "{}/out", "do_train": True, "do_eval": True, "train_step": 1,
     "xla": "off", "max_seq_length": 16, "bucket_boundaries": "none",
 }  # fmt: skip
-NO_LAYERS = ("x", "99", "0,,1", "-99", "1.5", "9" * 5000)
-FINETUNE_TEXTS = {
-    "bucket_boundaries": ("x", "8,4", "0", "99999", "4,,8"),
-    "profile_steps": ("x", "5", "5,1", "0,1", "-1,2", "1,2,3", "9" * 5000),
-    "feature_layers": NO_LAYERS,
-    "albert_hub_module_handle": ("https://tfhub.dev/google/albert_base/2",),
-}
-COLUMNS = ("nothing", "7", "9" * 5000)
-
 PROGRAMS = {
     "build_vocab": Program(
         build_vocab.main, build_vocab.BuildVocabFlags,
@@ -69,7 +59,6 @@ PROGRAMS = {
             "vocab_size": 1000,
         },
         {"text.txt": "text", **FLAG_FILE},
-        {"text": ("a",), "compare": ("{}/none", "{}/text.txt", ",")},
     ),
     "build_vocab on JSON lines": Program(
         build_vocab.main, build_vocab.BuildVocabFlags,
@@ -83,7 +72,6 @@ PROGRAMS = {
         build_vocab.main, build_vocab.BuildVocabFlags,
         {"compare": "{}/model"},
         {"model/vocab.txt": "vocabulary", "model/tokenizer_config.json": "tokenizer"},
-        {"input_file": ("a",), "output_dir": ("a",)},
     ),
     "create_pretraining_data": Program(
         create_data.main, CreateDataFlags,
@@ -95,22 +83,11 @@ PROGRAMS = {
             "text.txt": "text", "model/vocab.txt": "vocabulary",
             "model/tokenizer_config.json": "tokenizer", **FLAG_FILE,
         },
-        {
-            "output_file": (
-                "{}/tsv", "{}/text.txt", "{}/text.txt/a", "a@0", "a@999999", ",", "a,a",
-            ),
-            "spark_master": ("local[1]",),
-        },
     ),
     "run_pretraining": Program(
         pretrain.main, PretrainFlags,
         {**PRETRAIN_FLAGS, "input_file": "{}/part-0.tfrecord"},
         {**MODEL_FILES, "part-0.tfrecord": "records", "part-0.json": "sidecar", **FLAG_FILE},
-        {
-            "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
-            "profile_steps": FINETUNE_TEXTS["profile_steps"],
-            "allow_missing": ("nothing/", "x,y"),
-        },
     ),
     "run_pretraining, masks drawn": Program(
         pretrain.main, PretrainFlags,
@@ -121,17 +98,11 @@ PROGRAMS = {
         classifier.main, classifier.ClassifierFlags,
         {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/tsv"},
         {**MODEL_FILES, "tsv/train.tsv": "table", "tsv/dev.tsv": "table", **FLAG_FILE},
-        {
-            **FINETUNE_TEXTS, "task_name": ("x", "", "CoLA", "klue-ner"), "text_column": COLUMNS,
-            "label_column": COLUMNS, "second_column": COLUMNS, "id_column": COLUMNS,
-            "labels": ("good", "good,good", "good,,bad", "x,y"), "metrics": ("x", "f1,x"),
-        },
     ),
     "run_classifier on JSON lines": Program(
         classifier.main, classifier.ClassifierFlags,
         {**FINETUNE_FLAGS, "task_name": "jsonl", "data_dir": "{}/tsv"},
         {"tsv/train.jsonl": "lines", "tsv/dev.jsonl": "lines"},
-        {"text_column": ("nothing", "label.x"), "task_type": ("regression",)},
     ),
     "run_classifier on numbers": Program(
         classifier.main, classifier.ClassifierFlags,
@@ -154,16 +125,11 @@ PROGRAMS = {
             "tuned/vocab.txt": "vocabulary", "tuned/tokenizer_config.json": "tokenizer",
             "tuned/model.ckpt-1.index": "index", "tsv/test.tsv": "table",
         },
-        {"task_name": ("nsmc",), "predict_split": ("x", "dev ")},
     ),
     "run_ner": Program(
         ner.main, ner.NerFlags,
         {**FINETUNE_FLAGS, "task_name": "conll", "data_dir": "{}/conll"},
         {**MODEL_FILES, "conll/train.txt": "tags", "conll/dev.txt": "tags", **FLAG_FILE},
-        {
-            **FINETUNE_TEXTS, "task_name": ("x", "", "nsmc"),
-            "labels": ("X", "O,O", "B-", "B-X,,O", "O,B-Z"),
-        },
     ),
     "run_ner on KLUE's files": Program(
         ner.main, ner.NerFlags,
@@ -177,9 +143,6 @@ PROGRAMS = {
             "max_query_length": 5, "version_2_with_negative": True,
         },
         {**MODEL_FILES, "train.json": "questions", "dev.json": "questions", **FLAG_FILE},
-        {
-            **FINETUNE_TEXTS, "export_dir": ("{}/x",), "max_query_length": ("13",),
-        },
     ),
     "run_race": Program(
         race.main, race.RaceFlags,
@@ -188,7 +151,6 @@ PROGRAMS = {
             **MODEL_FILES, "race/train/middle/0.txt": "json", "race/dev/high/1.txt": "json",
             **FLAG_FILE,
         },
-        {**FINETUNE_TEXTS, "max_qa_length": ("14",), "high_only": ("x",)},
     ),
     "run_race on JSON lines": Program(
         race.main, race.RaceFlags,
@@ -199,16 +161,6 @@ PROGRAMS = {
         similarity.main, similarity.SimilarityFlags,
         {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/pairs"},
         {**MODEL_FILES, "pairs/train.tsv": "table", "pairs/dev.tsv": "table", **FLAG_FILE},
-        {
-            "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
-            "profile_steps": FINETUNE_TEXTS["profile_steps"],
-            "albert_hub_module_handle": FINETUNE_TEXTS["albert_hub_module_handle"],
-            "task_name": ("x", "", "CoLA", "nsmc"), "text_column": COLUMNS,
-            "second_column": COLUMNS, "third_column": COLUMNS, "label_column": COLUMNS,
-            "embedding_sizes": ("x", "0", "33", "8,,16", "-8", "9" * 5000),
-            "objective": ("ranking",), "train_file": ("{}/none", "{}/text.txt", "{}/model"),
-            "dev_file": ("{}/none", "{}/text.txt"), "test_file": ("{}/none", "{}/text.txt"),
-        },
     ),
     "run_similarity on JSON lines": Program(
         similarity.main, similarity.SimilarityFlags,
@@ -224,25 +176,16 @@ PROGRAMS = {
         search.main, search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/tsv/train.tsv", "query": "the film"},
         {**MODEL_FILES, "tsv/train.tsv": "table", **FLAG_FILE},
-        {
-            "model_dir": ("{}/none", "{}/text.txt"), "corpus": ("{}/none", "{}/model"),
-            "text_column": COLUMNS, "show_column": COLUMNS,
-        },
     ),
     "search in lines": Program(
         search.main, search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/text.txt", "query": "the film"},
         {"text.txt": "text"},
-        {"text_column": ("text",), "show_column": ("text",)},
     ),
     "retrieval": Program(
         retrieval.main, retrieval.RetrievalFlags,
         {"model_dir": "{}/model", "questions": "{}/dev.json", "max_seq_length": 16},
         {**MODEL_FILES, "dev.json": "questions", **FLAG_FILE},
-        {
-            "model_dir": ("{}/none", "{}/text.txt"), "questions": ("{}/none", "{}/text.txt"),
-            "data_dir": ("{}/beir",), "max_seq_length": ("2", "33"),
-        },
     ),
     "retrieval of a collection": Program(
         retrieval.main, retrieval.RetrievalFlags,
@@ -251,7 +194,6 @@ PROGRAMS = {
             "beir/queries.jsonl": "lines", "beir/corpus.jsonl": "lines",
             "beir/qrels/test.tsv": "table",
         },
-        {"data_dir": ("{}/none", "{}/tsv"), "split": ("x", "../x")},
     ),
     "extract_features": Program(
         extract_features.main, extract_features.ExtractFeaturesFlags,
@@ -260,7 +202,6 @@ PROGRAMS = {
             "max_seq_length": 16, "layers": "-1",
         },
         {**MODEL_FILES, "sentences.txt": "sentences", **FLAG_FILE},
-        {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
     ),
     "adapt_checkpoint": Program(
         adapt_checkpoint.main, adapt_checkpoint.AdaptFlags,
@@ -269,20 +210,11 @@ PROGRAMS = {
             "max_position_embeddings": 40,
         },
         {**MODEL_FILES, "words.txt": "words", **FLAG_FILE},
-        {
-            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/model", "{}/none"),
-            "max_position_embeddings": ("32", "1"), "output_dir": ("{}/model", "{}/text.txt"),
-            "init_checkpoint": ("{}/none",),
-        },
     ),
     "average_models": Program(
         average_models.main, average_models.AverageFlags,
         {"models": "{}/model,{}/model/model.ckpt-3", "output_dir": "{}/out"},
         {**MODEL_FILES, **FLAG_FILE},
-        {
-            "models": ("{}/model", "{}/model,", "{}/model,{}/none", "{}/text.txt,{}/model"),
-            "output_dir": ("{}/model", "{}/text.txt"),
-        },
     ),
     "export_model": Program(
         export_model.main, export_model.ExportFlags,
@@ -292,38 +224,26 @@ PROGRAMS = {
             "card_file": "{}/text.txt", "max_size": "9MB",
         },
         {**MODEL_FILES, **FLAG_FILE},
-        {
-            "model_dir": ("{}/none", "{}/text.txt"), "output_dir": ("{}/model", "{}/text.txt"),
-            "max_shard_size": ("x", "0", "-1KB", "9" * 5000), "format": ("x", "pickle"),
-            "max_size": ("x", "0", "1KB", "9" * 5000),
-        },
     ),
     "fill_masks": Program(
         fill_masks.main, fill_masks.FillMasksFlags,
         {"model_dir": "{}/model", "text": "the [MASK]"},
         {**MODEL_FILES, **FLAG_FILE},
-        {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
     ),
     "explore": Program(
         explore.main, explore.ExploreFlags,
         {"model_dir": "{}/model", "tokenizers": "{}/model", "port": 0},
         {**MODEL_FILES, **FLAG_FILE},
-        {
-            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/none", "{}/text.txt"),
-            "tokenizers": ("{}/none", "{}/text.jsonl", "{}/model,{}/none"),
-        },
     ),
     "plan": Program(
         plan.main, plan.CorpusPlanFlags,
         {"corpus_gb": "1", "model": "bert_base"},
         FLAG_FILE,
-        {"corpus_gb": ("x", "0", "-1", "1,,2", "nan", "inf", "9" * 5000, "1,2,3,4,5,6,7")},
     ),
     "plan of models": Program(
         plan.main, plan.CorpusPlanFlags,
         {"config_file": "{}/model/bert_config.json", "lengths": "16"},
         {"model/bert_config.json": "config alone", **FLAG_FILE},
-        {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},
     ),
 }  # fmt: skip
 
