@@ -112,13 +112,6 @@ def unpack_once(source: Source, plain: str) -> InputFile:
     return InputFile(source.path, place, size, source.line_format, source.plain_key)
 
 
-# How to separate documents so that they are not cut.
-_REMEDIES = {
-    "text": "put a blank line between documents",
-    "jsonl": "put each document on a line, or in a row, of its own",
-}
-
-
 def make_plan(
     flags: CreateDataFlags,
     settings: InstanceSettings,
@@ -142,11 +135,10 @@ def make_plan(
             inputs.append(unpack_once(source, os.path.join(folder, f"input-{number:05d}")))
     chunks, continued = cut_into_chunks(inputs)
     if continued:
-        cut = {chunks[number][0].source.line_format for number in continued}
         warnings.warn(
             f"documents longer than {format_bytes(LONGEST_SEARCH)} are cut between two sentences, "
             f"lines longer than that between two words, at {len(continued):,} places: "
-            f"{'; '.join(_REMEDIES[line_format] for line_format in sorted(cut))}",
+            "put a blank line between documents",
             stacklevel=2,
         )
     plan = WorkPlan(

@@ -23,8 +23,8 @@ CHUNK_BYTES = 2_000_000
 # document is cut between two sentences, and a longer line between two words.
 LONGEST_SEARCH = 4 * CHUNK_BYTES
 
-# The maximum bytes of a JSON line, which must be read whole before it can be cut.
-LONGEST_JSON = 100_000_000
+# The maximum bytes of a JSON line, which must be read whole.
+LONGEST_JSON = 10_000_000
 
 FORMATS = ("text", "jsonl")
 
@@ -55,14 +55,11 @@ class TextRange(NamedTuple):
     source: InputFile
     start: int
     end: int
-    # For a very long JSON line: the number of this part of its sentences, and of all parts.
-    piece: int = 0
-    pieces: int = 1
 
     @property
     def size(self) -> int:
-        """The approximate size of the range in bytes."""
-        return (self.end - self.start) // self.pieces
+        """The size of the range in bytes."""
+        return self.end - self.start
 
 
 def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]], set[int]]:
@@ -89,13 +86,15 @@ def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]]
         offset, is_inside = _document_end(sources[index], target - begin)
         if begin + offset > cuts[-1]:
             cuts.append(begin + offset)
-            inside.update(cuts[-1:] if is_inside else ())
+            if is_inside:
+                inside.add(begin + offset)
     if total > cuts[-1]:
         cuts.append(total)
     chunks: list[list[TextRange]] = []
     continued: set[int] = set()
     for start, end in itertools.pairwise(cuts):
-        continued.update([len(chunks)] if start in inside else ())
+        if start in inside:
+            continued.add(len(chunks))
         ranges, index = [], bisect.bisect_right(ends, start)
         while start < end:
             begin = ends[index] - sources[index].size
@@ -103,16 +102,8 @@ def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]]
             if stop > start:
                 ranges.append(TextRange(sources[index], start - begin, stop - begin))
             start, index = stop, index + 1
-        # Only a line longer than LONGEST_SEARCH makes such a range; it is the chunk's last line.
-        *ranges, long = ranges
-        if long.source.line_format == "jsonl" and long.size > LONGEST_SEARCH + CHUNK_BYTES:
-            _check_length(long)
-            pieces = -(-long.size // CHUNK_BYTES)
-            parts = [long._replace(piece=piece, pieces=pieces) for piece in range(pieces)]
-            continued.update(range(len(chunks) + 1, len(chunks) + pieces))
-            chunks += [[*ranges, parts[0]], *([part] for part in parts[1:])]
-        else:
-            chunks.append([*ranges, long])
+        _check_length(ranges[-1])
+        chunks.append(ranges)
     return chunks, continued
 
 
@@ -150,8 +141,8 @@ def _document_end(source, offset):
 
 
 def _check_length(part):
-    """Raises InputError for a JSON line that would take too much memory."""
-    if part.size <= LONGEST_JSON + CHUNK_BYTES:
+    """Raises InputError for a JSON line that would take too much memory, a chunk's last line."""
+    if part.source.line_format != "jsonl" or part.size <= LONGEST_JSON + CHUNK_BYTES:
         return
     with open(part.source.path, "rb") as file:
         file.seek(part.start)
@@ -176,11 +167,11 @@ def read_chunk(ranges: Iterable[TextRange]) -> tuple[list[list[str]], int]:
     documents: list[list[str]] = []
     without_text = 0
     for part in ranges:
-        found = list(_DOCUMENTS[part.source.line_format](part, _read_text(part)))
-        texts = [document for document in found if document is not None]
-        # Counted once, because every piece of a range reads all of its lines.
-        without_text += len(found) - len(texts) if part.piece == 0 else 0
-        documents += filter(None, _take_piece(part, texts))
+        for document in _DOCUMENTS[part.source.line_format](part, _read_text(part)):
+            if document is None:
+                without_text += 1
+            elif document:
+                documents.append(document)
     return documents, without_text
 
 
@@ -196,38 +187,6 @@ def take_text(documents: Iterable[Iterable[str]], characters: int) -> list[list[
         if lines:
             taken.append(lines)
     return taken
-
-
-def _take_piece(part, documents):
-    """Selects the sentences of a range's part of a very long line, by document."""
-    if part.pieces == 1:
-        return documents
-    documents = [
-        [short for sentence in document for short in _cut_sentence(sentence)]
-        for document in documents
-    ]
-    total = sum(len(sentence) for document in documents for sentence in document)
-    selected: list[list[str]] = []
-    start = 0
-    for document in documents:
-        selected.append([])
-        for sentence in document:
-            if start * part.pieces // total == part.piece:
-                selected[-1].append(sentence)
-            start += len(sentence)
-    return selected
-
-
-def _cut_sentence(sentence):
-    """Yields the parts of a very long sentence, cut between words."""
-    is_long = 4 * len(sentence) > LONGEST_SEARCH and len(sentence.encode()) > LONGEST_SEARCH
-    start, most = 0, CHUNK_BYTES // 4  # characters, which take up to four bytes
-    while is_long and len(sentence) - start > most:
-        end = sentence.rfind(" ", start + 1, start + most)
-        end = start + most if end < 0 else end
-        yield sentence[start:end].rstrip()
-        start = next(k for k in range(end, len(sentence)) if not sentence[k].isspace())
-    yield sentence[start:]
 
 
 def _read_text(part):
