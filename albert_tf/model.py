@@ -1,12 +1,10 @@
 """Defines the ALBERT encoder (arXiv:1909.11942)."""
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 
 from albert_tf.config import AlbertConfig
-from bert_tf.attention import attention
 from bert_tf.layers import TransformerBlock
 from bert_tf.model import GOOGLE_NAMES as BERT_NAMES
 from bert_tf.model import BertModel
@@ -38,19 +36,11 @@ class AlbertModel(BertModel):
     """
 
     config: AlbertConfig
+    default_name = "albert"
     config_class = AlbertConfig
     google_names = GOOGLE_NAMES
     # Its pre-training predicts whether two segments are in order.
     sentence_objective = "sentence_order"
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        name: str = "albert",
-        attention_function: Callable[..., Any] = attention,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, name, attention_function, **kwargs)
 
     def make_blocks(self, block: Callable[..., TransformerBlock]) -> None:
         self.groups = [

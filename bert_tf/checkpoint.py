@@ -279,8 +279,6 @@ def load_arrays(
             `allow_missing` matches no name.
     """
     shapes, variables = arrays.shapes, google_variables(model)
-    if isinstance(allow_missing, str):
-        raise InputError(f"allow_missing must be a list of prefixes. Received: {allow_missing!r}")
     for prefix in allow_missing:
         if not any(name.startswith(prefix) for name in variables):
             raise InputError(

@@ -1,8 +1,8 @@
 """The sizes of a BERT model, as google-research/bert writes them in bert_config.json."""
 
 import dataclasses
+import math
 import os
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -99,10 +99,8 @@ class EncoderConfig:
                 most = MOST_LAYERS if name == "num_hidden_layers" else LARGEST_SIZE
                 if value > most:
                     raise InputError(f"{name} must be at most {most}. Received: {value}")
-            # Not math.isfinite, which raises an OverflowError for an integer of 400 digits.
-            if field.type is float and (
-                type(value) not in (int, float) or not abs(value) <= sys.float_info.max
-            ):
+            is_finite = type(value) in (int, float) and math.isfinite(value)
+            if field.type is float and not is_finite:
                 raise InputError(f"{name} must be a finite number. Received: {value!r}")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:

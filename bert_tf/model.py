@@ -52,6 +52,7 @@ class BertModel(keras.Model):
         out = model({"input_ids": ids, "input_mask": mask, "segment_ids": types})
     """
 
+    default_name = "bert"
     config_class: type[EncoderConfig] = BertConfig
     block_class: type[TransformerBlock] = TransformerBlock
     google_names = GOOGLE_NAMES
@@ -61,7 +62,7 @@ class BertModel(keras.Model):
     def __init__(
         self,
         config: EncoderConfig,
-        name: str = "bert",
+        name: str | None = None,
         attention_function: Callable[..., Any] = attention,
         embeddings: Embeddings | None = None,
         **kwargs: Any,
@@ -71,7 +72,7 @@ class BertModel(keras.Model):
                 f"{type(self).__name__} must have a configuration of class "
                 f"{self.config_class.__name__}. Received: {type(config).__name__}"
             )
-        super().__init__(name=name, **kwargs)
+        super().__init__(name=name or self.default_name, **kwargs)
         self.config = config
         self.attention_function = attention_function
         policy, hidden = self.dtype_policy, config.hidden_size

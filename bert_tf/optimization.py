@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 import keras
 from keras import ops
 
-from bert_common.errors import InputError
 from bert_tf.names import OPTIMIZER_NAMES
 
 # Names that are not decayed, as in bert/optimization.py ("layer_norm" and "bias" occur in our
@@ -129,11 +128,6 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
-        if isinstance(exclude_from_weight_decay, str):  # its letters would exclude most names
-            raise InputError(
-                "exclude_from_weight_decay must be a list of regular expressions. "
-                f"Received: {exclude_from_weight_decay!r}"
-            )
         self.weight_decay_rate = weight_decay_rate
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 

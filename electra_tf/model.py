@@ -1,12 +1,7 @@
 """Defines the ELECTRA encoder (arXiv:2003.10555), for both of its networks."""
 
-from collections.abc import Callable
-from typing import Any
-
 import keras
 
-from bert_tf.attention import attention
-from bert_tf.layers import Embeddings
 from bert_tf.model import GOOGLE_NAMES, BertModel
 from electra_tf.config import ElectraConfig
 
@@ -33,20 +28,11 @@ class ElectraModel(BertModel):
     """
 
     config: ElectraConfig
+    default_name = "electra"
     config_class = ElectraConfig
     google_names = google_names("electra")
     # Its pre-training predicts nothing about two segments.
     sentence_objective = None
-
-    def __init__(
-        self,
-        config: ElectraConfig,
-        name: str = "electra",
-        attention_function: Callable[..., Any] = attention,
-        embeddings: Embeddings | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, name, attention_function, embeddings, **kwargs)
 
 
 class Generator(ElectraModel):

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.progress import progress
-from bert_tf.input.data_order import continue_order, number_of_boundaries
+from bert_tf.input.data_order import continue_order
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 from bert_tf.input.pipeline import set_options
 from finetuning.inputs import Batch
@@ -77,14 +77,8 @@ class Examples:
         if self.sources is not None:
             lengths.update(self.sources.numbers.astype("<i8").tobytes())
             lengths.update(np.array(self.sources.shares, "<f8").tobytes())
-        order_start = continue_order(
-            state,
-            config.train_batch_size,
-            config.seed,
-            len(self.lengths),
-            number_of_boundaries(config.bucket_boundaries),
-            int(lengths.hexdigest()[:12], 16),
-        )
+        data = int(lengths.hexdigest()[:12], 16)
+        order_start = continue_order(state, config, len(self.lengths), data)
         return dataclasses.replace(self, order_start=order_start)
 
     def batches(

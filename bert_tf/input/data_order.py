@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:  # it imports this module
+if TYPE_CHECKING:  # they import this module
+    from bert_tf.training.loop import TrainingConfig
     from bert_tf.training.state import TrainingState
 
 
@@ -56,12 +57,16 @@ def _on_or_off(number):
     return "on" if number else "off"
 
 
-def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
-    """Sets the order of a restored state; `settings` as for `DataOrder.changes`.
+def continue_order(
+    state: "TrainingState", config: "TrainingConfig", examples: int, data: int
+) -> tuple[int, int]:
+    """Sets the order of a restored state; `examples` and `data` as in `DataOrder`.
 
     If the checkpoint has different settings, it warns and starts a new order at the position that
     was reached. Returns the step and the position at which the order begins.
     """
+    boundaries = number_of_boundaries(config.bucket_boundaries)
+    settings = config.train_batch_size, config.seed, examples, boundaries, data
     # None for a new run, and for a run that continues one of Google's code.
     order = state.order or DataOrder(0, 0, *settings)
     changes = order.changes(*settings)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
+from bert_tf.input.data_order import continue_order, sizes_of
 from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.instances.mask_processes import MaskProcesses
@@ -32,14 +32,8 @@ class TrainingRecords:
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> Self:
         """Implements `TrainingData.in_order`."""
-        order_start = continue_order(
-            state,
-            config.train_batch_size,
-            config.seed,
-            self.examples,
-            number_of_boundaries(config.bucket_boundaries),
-            int(sizes_of(self.files), 16),
-        )
+        data = int(sizes_of(self.files), 16)
+        order_start = continue_order(state, config, self.examples, data)
         return dataclasses.replace(self, order_start=order_start)
 
     def batches(

@@ -18,41 +18,50 @@ from tests.support.record_files import make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import make_examples, training_config
 
-SETTINGS = (8, 1, 40, 0, 77)
+# Batch size, seed, number of examples, boundaries, data.
+SETTINGS = (8, 1, 40, (), 77)
+NUMBERS = (8, 1, 40, 0, 77)  # as an order holds them
 
 
 def examples_config(boundaries, size):
     return training_config(size=size, bucket_boundaries=boundaries, seed=1)
 
 
+def continue_with(state, batch_size, seed, examples, boundaries, data):
+    config = training_config(size=batch_size, seed=seed, bucket_boundaries=boundaries)
+    return continue_order(state, config, examples, data)
+
+
 def test_the_same_settings_keep_the_order():
-    order = DataOrder(0, 0, *SETTINGS)
+    order = DataOrder(0, 0, *NUMBERS)
     state = types.SimpleNamespace(order=order, step=10)
-    assert continue_order(state, *SETTINGS) == (0, 0) and state.order == order
-    assert order.changes(*SETTINGS) == []
+    assert continue_with(state, *SETTINGS) == (0, 0) and state.order == order
+    assert order.changes(*NUMBERS) == []
     assert order.examples_before(10) == 80
 
 
 @pytest.mark.parametrize(
     "settings, said",
     (
-        ((4, 1, 40, 0, 77), "--train_batch_size was 8 and is 4"),
-        ((8, 2, 40, 0, 77), "--random_seed was 1 and is 2"),
-        ((8, 1, 20, 0, 78), "the number of examples was 40 and is 20"),
-        ((8, 1, 40, 9, 77), "--bucket_boundaries was off and is on"),
-        ((8, 1, 40, 0, 78), "the training data, or its order, is not the same"),
+        ((4, 1, 40, (), 77), "--train_batch_size was 8 and is 4"),
+        ((8, 2, 40, (), 77), "--random_seed was 1 and is 2"),
+        ((8, 1, 20, (), 78), "the number of examples was 40 and is 20"),
+        ((8, 1, 40, (8, 16), 77), "--bucket_boundaries was off and is on"),
+        ((8, 1, 40, (), 78), "the training data, or its order, is not the same"),
     ),
 )
 def test_other_settings_begin_after_what_was_seen(settings, said):
-    state = types.SimpleNamespace(order=DataOrder(0, 0, *SETTINGS), step=10)
+    state = types.SimpleNamespace(order=DataOrder(0, 0, *NUMBERS), step=10)
     with pytest.warns(UserWarning, match=f"^{said}: the order of examples changes at step 10"):
-        continue_order(state, *settings)
-    assert state.order == (10, 80, *settings)
+        continue_with(state, *settings)
+    batch_size, seed, examples, boundaries, data = settings
+    numbers = (batch_size, seed, examples, number_of_boundaries(boundaries), data)
+    assert state.order == (10, 80, *numbers)
     # And once more, in the middle of that part.
-    state.step, position = 13, 80 + 3 * settings[0]
+    state.step, position = 13, 80 + 3 * batch_size
     with pytest.warns(UserWarning, match=f"after the {position} examples seen so far"):
-        continue_order(state, 16, 3, 40, 1, 5)
-    assert state.order == (13, position, 16, 3, 40, 1, 5)
+        continue_with(state, 16, 3, 40, (), 5)
+    assert state.order == (13, position, 16, 3, 40, 0, 5)
     assert state.order.examples_before(14) == position + 16
 
 
@@ -65,7 +74,7 @@ def test_other_lengths_begin_another_order():
 def test_a_run_of_googles_code_continues_after_its_steps():
     """Its checkpoints hold no order: every update took a batch of this size."""
     state = types.SimpleNamespace(order=None, step=5)
-    assert continue_order(state, *SETTINGS) == (0, 0)
+    assert continue_with(state, *SETTINGS) == (0, 0)
     assert state.order.examples_before(5) == 40
 
 
@@ -73,8 +82,8 @@ def test_a_checkpoint_of_release_0_1_0_continues():
     """It holds one number more."""
     counts = {name: tf.Variable(0) for name in ("iterations", "skipped")}
     state = TrainingState(None, types.SimpleNamespace(**counts))
-    state.set(7, {"data_order": np.array([3, 24, *SETTINGS, 1])})
-    assert state.order == DataOrder(3, 24, *SETTINGS)
+    state.set(7, {"data_order": np.array([3, 24, *NUMBERS, 1])})
+    assert state.order == DataOrder(3, 24, *NUMBERS)
 
 
 def test_the_lengths_of_batches_are_noticed(tmp_path):

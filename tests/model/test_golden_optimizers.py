@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
-from bert_tf.optimization import OPTIMIZERS, AdamWeightDecay, WarmupPolynomialDecay
+from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from tests.support.golden import (
     GOLDEN,
     TRAJECTORY,
@@ -135,9 +134,3 @@ def test_rows_of_a_table_are_a_gradient_too(name):
         optimizer.apply([gradient], [table])
         found.append([v.numpy() for v in (table, *optimizer.slot_variables(table))])
     np.testing.assert_equal(*found)
-
-
-def test_one_name_is_no_list_of_names_without_decay():
-    """Its letters are in most names, which would not be decayed."""
-    with pytest.raises(InputError, match="must be a list .* Received: 'bias'"):
-        AdamWeightDecay(0.1, exclude_from_weight_decay="bias")
