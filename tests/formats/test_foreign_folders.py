@@ -293,9 +293,8 @@ def test_odd_settings_of_a_fine_tuned_folder(tmp_path, task, name, value):
     write_folder(tmp_path, task=task)
     change_json(tmp_path / "finetuning.json", **{name: value})
     match = rf"finetuning.json(: the setting| must hold) {name}"
-    with pytest.raises(InputError, match=match) as error:
+    with pytest.raises(InputError, match=match):
         load_model(tmp_path)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,6 @@ def test_unknown_and_missing_names_are_listed(tmp_path):
     message = str(caught.value)
     assert "- bert/encoder/layer_0/output/dense/kernel: missing" in message
     assert "+ bert.encoder.layer.0.adapter.weight [32, 37]: not part of the model" in message
-    assert "\n" not in message
 
 
 def change_config(tmp_path, name, **values):
@@ -192,9 +191,8 @@ def test_a_configuration_that_does_not_fit(tmp_path):
         ("roberta", {"hidden_act": "gelu_new"}, "hidden_act .* must be gelu, .*: gelu_new$"),
     ):
         folder = change_config(tmp_path, name, **values)
-        with pytest.raises(InputError, match=message) as caught:
+        with pytest.raises(InputError, match=message):
             load_model(folder)
-        assert "\n" not in str(caught.value)
 
 
 def test_projection_of_equally_wide_embeddings(tmp_path):

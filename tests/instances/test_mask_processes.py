@@ -109,7 +109,7 @@ def test_a_process_that_dies_is_one_error(tmp_path):
             for found in [threads.submit(started.draw_masks) for _ in range(4)]:
                 assert isinstance(found.exception(timeout=60), ValueError)
         message = str(started.failure)
-    assert "one was killed" in message and "--mask_processes=0" in message and "\n" not in message
+    assert "one was killed" in message and "--mask_processes=0" in message
 
 
 def test_an_error_in_a_process_is_that_of_a_bad_record():
@@ -124,11 +124,10 @@ def test_an_error_in_a_process_is_that_of_a_bad_record():
 def test_a_process_that_cannot_start(monkeypatch):
     monkeypatch.setattr(mask_processes, "_PROGRAM", "import nothing_of_this_name")
     with (
-        pytest.raises(InputError, match="exit status 1: ModuleNotFoundError") as error,
+        pytest.raises(InputError, match="exit status 1: ModuleNotFoundError"),
         MaskProcesses(2),
     ):
         pass
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow

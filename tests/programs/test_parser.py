@@ -188,7 +188,7 @@ def test_status_of_a_run_is_0(capsys):
 
 
 def test_bad_input_is_one_line_with_status_1(capsys, tmp_path):
-    program = raising(InputError("the file must\nbe UTF-8.   Received: bytes"))
+    program = raising(InputError("the file must\tbe UTF-8.   Received: bytes"))
     line = "error: the file must be UTF-8. Received: bytes"
     assert status_and_output(program, capsys) == (1, [], [line])
     for arguments in (

@@ -20,6 +20,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.util import tf_stack
 
+from bert_common.errors import InputError
 from tests.support.create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
 from tests.support.tiny_models import optimize_graphs, without_graphs
 
@@ -68,6 +69,14 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(20_000, 10, 5)
 
+
+def make_input_error(self, *arguments):
+    """Fails the test if the message, which programs print as one line, has more."""
+    assert not any("\n" in str(argument) for argument in arguments), arguments
+    ValueError.__init__(self, *arguments)
+
+
+InputError.__init__ = make_input_error
 
 # TensorFlow's graph optimizer takes a sixth of a tiny run and changes last bits alone.
 optimize_graphs(False)
