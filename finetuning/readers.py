@@ -54,6 +54,9 @@ class OtherColumns(MissingColumn):
     """A row has an unexpected number of columns, so its cells may belong to other columns."""
 
 
+# The splits of a user's own files.
+SPLITS = ("train", "dev", "test")
+
 # Why a row of a published data set was left out; in a user's own file this is an error.
 STRAY_TAB = "more columns than the header"
 
@@ -75,7 +78,7 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
     examples: list[Example] = []
     left_out = dict.fromkeys(source.left_out, 0)
     for file in source.files:
-        path = find_file(file, data_dir, dataset.folder)
+        path = file if source.own else find_file(file, data_dir, dataset.folder)
         count = len(examples)
         for where, field in read_rows(path, source):
             try:
@@ -142,6 +145,20 @@ def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example
 
 # The share of a single file of examples that is held out of training.
 HELD_OUT_SHARE = 0.1
+
+
+def files_in(folder: str, kinds: Sequence[str]) -> dict[str, str]:
+    """Finds the files train, dev and test in a folder that exist, as split -> path.
+
+    They have the first of the endings `kinds` that any such file has. If there is none, an
+    `InputError` says what is there.
+    """
+    for kind in kinds:
+        paths = {split: os.path.join(folder, f"{split}.{kind}") for split in SPLITS}
+        present = {split: path for split, path in paths.items() if os.path.isfile(path)}
+        if present:
+            return present
+    return {"train": find_file(f"train.{kinds[0]}", folder, "")}
 
 
 def find_file(name: str, data_dir: str, folder: str) -> str:

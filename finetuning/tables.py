@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_common.arrow import import_pyarrow, report_damage
@@ -208,6 +208,27 @@ def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str
             f"the like. Received: {', '.join(names)}"
         )
     return found[0]
+
+
+def has_column(names: Sequence[str], column: str | None) -> bool:
+    """Returns True if a file with these columns may have one; numbers and nested keys may be."""
+    return column is not None and (column in names or column.isdecimal() or "." in column)
+
+
+def check_column(names: Sequence[str], column: str, flag: str, path: str) -> None:
+    """Raises an `InputError` if a file with these columns lacks the one that a flag names."""
+    if not has_column(names, column):
+        raise InputError(
+            f"{flag} must name a column of {path}: {', '.join(names)}. Received: {column}"
+        )
+
+
+def say_columns(path: str, columns: Mapping[str, str]) -> None:
+    """Prints the columns of a file, kind -> name, and the flags that name others."""
+    said = ", ".join(f"{kind} {name!r}" for kind, name in columns.items())
+    flags = ", ".join(f"--{kind}_column" for kind in columns)
+    end = "name others" if len(columns) > 1 else "names another"
+    print(f"columns of {path}: {said} ({flags} {end})")
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:

@@ -4,24 +4,29 @@ import dataclasses
 import functools
 import operator
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.text_encoding import NAMES
 from finetuning.classes import check_weights, count_classes
-from finetuning.classification.columns import Columns, fit_columns, guess_columns, refuse_header
-from finetuning.classification.custom_data import (
-    custom_dataset,
-    find_file_type,
-    own_dataset,
-    own_source,
-)
+from finetuning.classification.columns import Columns, find_columns
+from finetuning.classification.custom_data import own_dataset, own_source
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.labels import spell_labels
-from finetuning.readers import read_split
+from finetuning.readers import files_in, read_split
 from finetuning.settings import split_names
-from finetuning.tables import FILE_TYPES, OWN_FILES, TABLE_ENDINGS, column_names, composed
+from finetuning.tables import (
+    ENDINGS,
+    FILE_TYPES,
+    OWN_FILES,
+    TABLE_ENDINGS,
+    check_column,
+    column_names,
+    composed,
+    has_column,
+)
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -183,34 +188,35 @@ def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
     known: dict[str, Any] = {"task_name": OWN_FILES} if files else {}
     if values.do_train:
         path = values.data_file or values.train_file
+        check_named(path, ("text_column", "second_column", "label_column", "id_column"), values)
         columns = Columns(values.text_column, values.second_column, values.label_column, None)
-        found = guess_columns(path, columns, encoding=values.encoding)
+        found = find_columns(path, columns, encoding=values.encoding)
         known |= {"text_column": found.text, "label_column": found.label}
     if values.predict_file:
-        check_named(values.predict_file, values)
+        check_named(values.predict_file, ("text_column", "second_column", "id_column"), values)
     return known
 
 
-def check_named(path: str, values: ClassifierFlags) -> None:
-    """Raises an `InputError` if a given flag names a column that the file to predict lacks."""
-    for flag_name in ("text_column", "second_column", "id_column"):
-        name = getattr(values, flag_name)
-        if lacks_column(path, name, values):
-            raise InputError(
-                f"--{flag_name} must name a column of {path}: "
-                f"{', '.join(column_names(path, values.encoding))}. Received: {name}"
-            )
-
-
-def lacks_column(path: str, name: str | None, values: ClassifierFlags) -> bool:
-    """Returns True if a file certainly lacks a column; numbers and nested keys count as present."""
-    may_have = not name or name.isdecimal() or "." in name
-    return not may_have and name not in column_names(path, values.encoding)
+def check_named(path: str, flags: Iterable[str], values: ClassifierFlags) -> None:
+    """Raises an `InputError` if one of the flags names a column that a file lacks."""
+    names = column_names(path, values.encoding)
+    for flag_name in flags:
+        column = getattr(values, flag_name)
+        if column is not None:
+            check_column(names, column, f"--{flag_name}", path)
 
 
 def own_files(values: ClassifierFlags) -> dict[str, str]:
     """Returns a dict of split -> path for the flags that name files."""
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
+
+
+def files_of_folder(values: ClassifierFlags) -> dict[str, str]:
+    """Returns the user's own files in --data_dir; to a trained model their ending is free."""
+    kinds = [ending[1:] for ending in ENDINGS]
+    if values.task_name in FILE_TYPES:
+        kinds = [values.task_name] if values.do_train else [values.task_name, *kinds]
+    return files_in(values.data_dir, kinds)
 
 
 def read_examples(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Any], dict[str, int]]:
@@ -268,11 +274,8 @@ def _read_data(values):
         "metrics": split_names(values.metrics) or None,
         "encoding": values.encoding,
     }
-    if not values.data_dir:
-        return own_dataset(own_files(values), **described)
-    if not values.do_train or file_type == OWN_FILES:  # a trained model takes any file type
-        file_type = find_file_type(values.data_dir, file_type)
-    return custom_dataset(file_type, values.data_dir, **described)
+    files = files_of_folder(values) if values.data_dir else own_files(values)
+    return own_dataset(files, **described)
 
 
 def own_columns(values: ClassifierFlags) -> Columns:
@@ -287,46 +290,23 @@ def own_columns(values: ClassifierFlags) -> Columns:
 
 def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     """Returns the data set with --predict_file added as a split without labels."""
-    path, entities = values.predict_file, ()
-    columns = own_columns(values)._replace(label=None)
-    if lacks_column(path, columns.id, values):  # saved by the training, not given by a flag
+    path, names = values.predict_file, column_names(values.predict_file, values.encoding)
+    columns, entities = own_columns(values)._replace(label=None), ()
+    if not has_column(names, columns.id):  # saved by the training, not given by a flag
         columns = columns._replace(id=None)
     if values.task_name in DATASETS:
-        columns, entities = columns_of_task(dataset, values), dataset.sources["train"].entities
-    columns = fit_columns(path, columns, needs_label=False, encoding=values.encoding)
+        usual = dataset.sources.get("test") or dataset.sources["train"]
+        text = values.text_column or (usual.text if isinstance(usual.text, str) else None)
+        columns = Columns(text, values.second_column or usual.second, None)
+        entities = usual.entities
+        if entities and path.lower().endswith(TABLE_ENDINGS):
+            raise InputError(
+                f"--predict_file of --task_name={values.task_name} must be JSON, whose entities "
+                f"are objects. Received: {path}"
+            )
+    columns = find_columns(path, columns, needs_label=False, encoding=values.encoding)
     source = own_source(path, columns, values.encoding)._replace(entities=entities)
-    refuse_header(path, source)
     return dataset._replace(sources={**dataset.sources, values.predict_split: source})
-
-
-def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
-    """Returns the columns of --predict_file that flags or --task_name's own files name, if any.
-
-    Raises:
-        InputError: the task needs more than a text, and the file lacks columns of these names.
-    """
-    path, given = values.predict_file, Columns(values.text_column, values.second_column, None)
-    names, train = column_names(path, values.encoding), dataset.sources["train"]
-    columns = given
-    for source in dataset.sources.values():
-        filled = Columns(given.text or source.text, given.second or source.second, None)
-        if {*_named(source._replace(text=filled.text, second=filled.second))} <= {*names, *given}:
-            columns = filled
-    is_flat = path.lower().endswith(TABLE_ENDINGS)
-    is_half = train.second is not None and None in (columns.text, columns.second)
-    if is_half or (train.entities and (columns.text is None or is_flat)):
-        end = ", in JSON" if train.entities else " (--text_column and --second_column name others)"
-        raise InputError(
-            f"--predict_file must have {', '.join(map(str, _named(train)))} as the files of "
-            f"--task_name={values.task_name}{end}. Received: {path} with {', '.join(names)}"
-        )
-    return columns
-
-
-def _named(source):
-    """Returns the columns of a data set's file that a model reads."""
-    columns = (source.text, source.second, *source.entities)
-    return [column for column in columns if column is not None]
 
 
 PROGRAM = Program(

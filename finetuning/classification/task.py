@@ -232,9 +232,7 @@ class Classification(DownstreamTask):
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         write_columns(paths[0], columns)
         source = self.dataset.sources.get(split)
-        # Files found in --data_dir have relative names; files named by a flag have absolute ones.
-        is_named = source is not None and source.own and os.path.isabs(source.files[0])
-        if source is not None and is_named and source.label is None:
+        if source is not None and source.own and source.label is None:
             paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))

@@ -9,8 +9,8 @@ from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.labels import is_empty, read_label
-from finetuning.readers import find_file, read_rows, read_split
-from finetuning.tables import column_names, only_column
+from finetuning.readers import SPLITS, files_in, read_rows, read_split
+from finetuning.tables import check_column, column_names, only_column, say_columns
 
 # The usual names of each column; a file has at most one of them.
 COLUMN_NAMES = {
@@ -36,8 +36,6 @@ SCORED = tuple(
 
 # What a model of vectors can be trained for.
 OBJECTIVES = ("cosine", "ranking", "simcse", "both")
-
-SPLITS = ("train", "dev", "test")
 
 _SCORES = Dataset("", {}, ())
 
@@ -143,11 +141,8 @@ def folder_dataset(
     file_type: str, folder: str, columns: Columns, encoding: str | None = None
 ) -> SimilarityDataset:
     """Returns the data set of the files train, dev and test that exist in a folder."""
-    paths = {split: os.path.join(folder, f"{split}.{file_type}") for split in SPLITS}
-    present = {split: path for split, path in paths.items() if os.path.isfile(path)}
-    if not present:
-        find_file(f"train.{file_type}", folder, "")  # raises an error that names what is there
-    return with_files(SimilarityDataset(file_type, {}), present, columns, encoding)
+    files = files_in(folder, [file_type])
+    return with_files(SimilarityDataset(file_type, {}), files, columns, encoding)
 
 
 def with_files(
@@ -223,7 +218,7 @@ def own_texts(
     found = _find_columns(names, Columns(column), path, ("text",)).text
     assert found is not None  # otherwise `_find_columns` raises
     if shown is not None:
-        _check_column(shown, names, path, "--show_column")
+        check_column(names, shown, "--show_column", path)
     source = SplitSource((path,), found, shown, own=True, encoding=encoding)
     columns = (found,) if shown is None else (found, shown)
     rows, left_out = [], 0
@@ -252,14 +247,6 @@ def is_of_questions(source: SplitSource) -> bool:
     return text.removeprefix("\ufeff").lstrip().startswith("{")
 
 
-def _check_column(column, names, path, flag):
-    """Raises an `InputError` if a file lacks a column; a name with a dot may be a nested key."""
-    if column not in names and "." not in column:
-        raise InputError(
-            f"{flag} must name a column of {path}: {', '.join(names)}. Received: {column}"
-        )
-
-
 def _find_columns(
     names: Sequence[str], given: Columns, path: str, kinds: Sequence[str] = tuple(COLUMN_NAMES)
 ) -> Columns:
@@ -268,23 +255,19 @@ def _find_columns(
     for kind, known in ((kind, COLUMN_NAMES[kind]) for kind in kinds):
         column, flag = getattr(given, kind), f"--{kind}_column"
         if column is not None:
-            _check_column(column, names, path, flag)
+            check_column(names, column, flag, path)
         elif kind == "text" or any(name.strip().lower() in known for name in names):
             column = only_column(names, known, flag, path)
         found[kind] = column
     if found.get("second") is None and found.get("label") is not None:
         found["label"] = None  # the class of a single text, which has no use here
-    said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
-    chosen = [name for name in found.values() if name is not None]
-    if len(set(chosen)) < len(chosen):
+    chosen = {kind: name for kind, name in found.items() if name is not None}
+    if len({*chosen.values()}) < len(chosen):
         raise InputError(
             "--text_column, --second_column and so on must name different columns. Received: "
-            f"{path} with {said}"
+            f"{path} with {', '.join(chosen.values())}"
         )
-    flags = "--text_column, --second_column and so on name others"
-    if len(found) == 1:
-        flags = f"--{next(iter(found))}_column names another"
-    print(f"columns of {path}: {said} ({flags})")
+    say_columns(path, chosen)
     return Columns(**found)
 
 

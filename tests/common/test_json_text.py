@@ -11,11 +11,11 @@ from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk_text
 from finetuning.classification.columns import Columns
-from finetuning.classification.custom_data import custom_dataset
 from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
 from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
+from tests.support.own_tables import dataset_of
 from tests.support.task_data import squad_content, write_questions, write_tokenizer
 
 HALF = "\ud83d"
@@ -54,7 +54,7 @@ def test_classification_writes_what_it_read(tmp_path):
         rows = [{"text": f"글 {HALF}", "label": "x", "id": HALF}, {"text": "글", "label": HALF}]
         rows[1]["id"] = "2"
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    dataset = custom_dataset("jsonl", str(tmp_path), "single_label", Columns(id="id"))
+    dataset = dataset_of(tmp_path, "jsonl", columns=Columns(id="id"))
     assert dataset.labels == ("x", "\ufffd")
     read, _ = read_split(dataset, "dev", str(tmp_path))
     task = Classification(dataset, write_tokenizer(tmp_path), 8)

@@ -31,13 +31,6 @@ def test_lines_as_google_reads_them(tmp_path):
     assert read_pairs(path) == [("one line", None)]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
-def test_the_encoding_is_recognised(tmp_path, encoding):
-    path = tmp_path / "text.txt"
-    path.write_bytes("나는 학교에 갔다. ||| 비가 온다.\r\n하나\n".encode(encoding))
-    assert read_pairs(path) == [("나는 학교에 갔다.", "비가 온다."), ("하나", None)]
-
-
 @pytest.mark.parametrize(
     "content, words",
     (

@@ -215,7 +215,7 @@ def test_the_program_learns_relations(tmp_path, capsys, steps):
     new.write_text("sentence,subject_entity,object_entity\n비틀즈는 썼다,비틀즈,\n", "utf-8")
     capsys.readouterr()
     assert job.run(**flags, predict_file=new) == 1
-    assert "--predict_file must have sentence, subject_entity, object" in one_line(capsys)
+    assert "--predict_file of --task_name=klue-re must be JSON" in one_line(capsys)
 
 
 # === Metrics ===

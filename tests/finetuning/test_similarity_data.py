@@ -58,7 +58,7 @@ def test_forms_of_own_files(tmp_path, capsys):
     assert read(tmp_path / "a.tsv") == ("scored pairs", [("가", "나", 2.5)])
     assert capsys.readouterr().out == (
         f"columns of {tmp_path}/a.tsv: text 'sentence1', second 'sentence2', label 'score' "
-        "(--text_column, --second_column and so on name others)\n"
+        "(--text_column, --second_column, --label_column name others)\n"
     )
     (tmp_path / "b.csv").write_text('Question,answer,other\n"가, 나",다,1\n')
     assert read(tmp_path / "b.csv") == ("pairs", [("가, 나", "다", None)])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.classification.columns import Columns, guess_columns
+from finetuning.classification.columns import Columns, find_columns
 from finetuning.classification.custom_data import own_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
@@ -59,7 +59,7 @@ def write(path, kind, encoding, names, rows):
 
 
 def read(path):
-    columns = guess_columns(str(path), Columns(None, None, None, None))
+    columns = find_columns(str(path), Columns(None, None, None))
     dataset = own_dataset({"data": str(path)}, "single_label", columns)
     splits = [read_split(dataset, split, "")[0] for split in ("train", "dev")]
     return dataset.labels, [[(e.text, e.label) for e in split] for split in splits]
@@ -73,20 +73,6 @@ def test_the_same_examples_are_read(tmp_path, kind, encoding, names):
     assert (labels, [train, dev]) == plain and labels == ("나쁨", "좋음")
     assert len(dev) == 3 and {label for _, label in dev} == {0, 1}
     assert not set(train) & set(dev) and len(train) + len(dev) == len(ROWS)
-
-
-@pytest.mark.parametrize(
-    "names, received",
-    (
-        (("a", "b"), "--text_column must name a column of .*Received: a, b"),
-        (("text", "내용"), "--text_column must name .*Received: text, 내용"),
-        (("text", "b"), "--label_column must name .*Received: b"),
-    ),
-)
-def test_columns_in_doubt_are_asked_for(tmp_path, names, received):
-    path = write(tmp_path / "orders", "csv", "utf-8", names, ROWS)
-    with pytest.raises(InputError, match=received):
-        guess_columns(str(path), Columns(None, None, None, None))
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +190,7 @@ def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
     files = {
         "train": write(tmp_path / "train", "csv", "utf-8", ("내용", "분류"), ROWS),
         "dev": write(tmp_path / "dev", "tsv", "cp949", ("text", "label"), ROWS[:3]),
-        "test": write(tmp_path / "test", "jsonl", "utf-16", ("review", "카테고리"), ROWS[:3]),
+        "test": write(tmp_path / "test", "jsonl", "utf-16", ("review", "분류"), ROWS[:3]),
     }
     columns = Columns("내용", None, "분류", None)
     dataset = own_dataset({s: str(p) for s, p in files.items()}, "single_label", columns)
@@ -213,37 +199,6 @@ def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
     assert rows == [(text.strip(), label) for text, label in ROWS[:3]]
     for split in ("dev", "test"):
         assert [(e.text, dataset.labels[e.label]) for e in found[split]] == rows
-
-
-def test_a_guessed_label_is_said_and_taken_for_one_only_if_it_is(tmp_path, capsys):
-    train = write(tmp_path / "train", "csv", "utf-8", ("text", "label"), ROWS)
-    dev = write(tmp_path / "dev", "csv", "utf-8", ("text", "category"), ROWS[:3])
-    columns = Columns("text", None, "label", None)
-    own_dataset({"train": str(train), "dev": str(dev)}, "single_label", columns)
-    said = f"columns of {dev}: label 'category' (--label_column names another)\n"
-    assert capsys.readouterr().out == said
-    for rows, is_label in ((ROWS[:3], True), ([(text, "주문") for text in NEW], False)):
-        test = write(tmp_path / "test", "csv", "utf-8", ("text", "category"), rows)
-        made = own_dataset({"train": str(train), "test": str(test)}, "single_label", columns)
-        assert made.splits["test"] == is_label
-        assert ("label 'category'" in capsys.readouterr().out) == is_label
-        examples, _ = read_split(made, "test", "")
-        assert all((e.label is None) != is_label for e in examples)
-    test = write(tmp_path / "test", "csv", "utf-8", ("text", "category"), [])
-    made = own_dataset({"train": str(train), "test": str(test)}, "single_label", columns)
-    with pytest.raises(InputError, match="must hold an example"):
-        read_split(made, "test", "")
-
-
-@pytest.mark.parametrize("labels, is_label", ((("", "a,b"), True), (("", ""), False)))
-def test_a_guessed_label_may_begin_with_a_row_that_has_none(tmp_path, labels, is_label):
-    rows = list(zip(NEW, labels, strict=False))
-    train = write(tmp_path / "train", "csv", "utf-8", ("text", "label"), [("가", "a"), ("나", "b")])
-    test = write(tmp_path / "test", "csv", "utf-8", ("text", "라벨"), rows)
-    files = {"train": str(train), "test": str(test)}
-    made = own_dataset(files, "multi_label", Columns("text", None, "label", None))
-    expected = [(0, 0), (1, 1)] if is_label else [None, None]
-    assert [e.label for e in read_split(made, "test", "")[0]] == expected
 
 
 def test_a_test_file_without_labels(trained, tmp_path, capsys):
@@ -286,6 +241,9 @@ def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys
     flags = {"data_dir": data, "task_name": None, "do_train": False, "do_predict": True}
     assert trained.run(**flags) == 0
     assert "dev: 5 examples" in capsys.readouterr().out
+    write(data / "test", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
+    assert trained.run(**flags) == 0
+    assert (trained.output / "test_predictions.csv").exists()
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -298,24 +256,8 @@ def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
     path = write(tmp_path / "dev", "csv", "utf-8", ("문장", "분류"), ROWS[:5])
     assert job.run(**OWN, dev_file=path, do_train=False, do_eval=True) == 0
     out = capsys.readouterr().out
-    assert "text '문장', label '분류' (--text_column and --label_column name others)" in out
+    assert "text '문장', label '분류' (--text_column, --label_column name others)" in out
     assert "dev: 5 examples" in out
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_header_of_a_file_to_predict_is_no_example(tmp_path, capsys):
-    job = ClassifierJob(tmp_path)
-    job.data.mkdir()
-    rows = "".join("\t".join(row) + "\n" for row in ROWS)
-    (job.data / "train.tsv").write_text(rows, "utf-8")
-    numbers = {"text_column": 0, "label_column": 1}
-    assert job.run(train_step=2, **numbers) == 0
-    capsys.readouterr()
-    path = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
-    assert predict(job, path, **numbers) == 1
-    assert "line 1 must be an example, as the columns are given by number" in one_line(capsys)
-    path.write_text(path.read_text("utf-8").partition("\n")[2], "utf-8")
-    assert predict(job, path, **numbers) == 0
 
 
 def test_what_contradicts(tmp_path, capsys):
@@ -335,12 +277,20 @@ def test_what_contradicts(tmp_path, capsys):
     assert "(save a workbook as CSV UTF-8)" in one_line(capsys)
 
 
-def test_a_header_of_numbers_is_not_taken_for_the_columns_of_a_task(tmp_path):
-    """pandas writes 0,1,2,3 where columns have no names; CoLA's files have their text at 3."""
+@pytest.mark.parametrize(
+    "task, content, said",
+    (
+        # pandas writes 0,1,2,3 where columns have no names; CoLA's files have their text at 3.
+        ("cola", "0,1,2,3\nthe film,so good,a,b\n", "--text_column must name a column"),
+        ("klue-nli", "premise,b\n가,나\n", "line 1 must name the columns hypothesis"),
+    ),
+)
+def test_a_file_to_predict_that_lacks_columns_of_its_task(tmp_path, task, content, said):
     new = tmp_path / "new.csv"
-    new.write_text("0,1,2,3\nthe film,so good,a,b\n")
+    new.write_text(content)
     values = SimpleNamespace(
-        predict_file=str(new), text_column=None, second_column=None, encoding=None, task_name="cola"
-    )
-    found = classifier.columns_of_task(DATASETS["cola"], values)
-    assert (found.text, found.second) == (None, None)
+        predict_file=str(new), predict_split="new", text_column=None, second_column=None,
+        label_column=None, id_column=None, encoding=None, task_name=task,
+    )  # fmt: skip
+    with pytest.raises(InputError, match=said):
+        read_split(classifier.add_predicted(DATASETS[task], values), "new", "")

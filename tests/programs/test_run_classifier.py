@@ -254,8 +254,8 @@ def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
         assert job.run(**flags, **columns, predict_file=new) == status, (header, columns)
         if status:
             line = one_line(capsys)
-            assert "must have sentence1, sentence2 as the files of --task_name=mnli" in line
-            assert "(--text_column and --second_column name others)" in line
+            assert "new.csv line 1 must name the columns sentence2. Received: text, second" in line
+            assert "(--text_column, --label_column and others name other columns)" in line
         else:
             row = read_table(job.output / "predictions_new.tsv")[1]
             assert row[1:3] == ["the film", "so good"]

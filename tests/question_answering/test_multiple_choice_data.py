@@ -111,17 +111,6 @@ def test_whole_numbers_of_a_table_that_lacks_some(tmp_path):
     assert [(c.id, c.label) for c in read_choices(path)] == [("7", 1), ("2", None)]
 
 
-@pytest.mark.parametrize("encoding", ("utf-8-sig", "utf-16", "cp949"))
-def test_lines_in_other_encodings(encoding, tmp_path):
-    context, options = "한국어로 쓴 본문입니다.", ["예", "아니요"]
-    entry = {**LINE, "context": context, "options": options, "label": 1}
-    line = json.dumps(entry, ensure_ascii=False)
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(f"{line}\r\n{line}\r\n".encode(encoding))
-    found = [(choice.context, choice.options) for choice in read_choices(path)]
-    assert found == [(context, ("예", "아니요"))] * 2
-
-
 @pytest.mark.parametrize(
     "text, said",
     (

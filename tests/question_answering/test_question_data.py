@@ -11,7 +11,6 @@ from finetuning.question_answering.data import (
     MOVED,
     NOT_FOUND,
     Answer,
-    has_answers,
     read_questions,
 )
 from tests.support.paths import SHARED
@@ -57,16 +56,6 @@ def three_articles(path):
         articles.append({"title": f"글 {number}", "paragraphs": paragraphs})
     del articles[1]["title"]
     return write_questions(path, {"data": articles})
-
-
-@pytest.mark.parametrize("encoding", ("utf-8-sig", "utf-16", "utf-32-be", "cp949"))
-def test_files_in_other_encodings(encoding, tmp_path, capsys):
-    plain = three_articles(tmp_path / "utf8.json")
-    path = tmp_path / "q.json"
-    content = json.loads((tmp_path / "utf8.json").read_text("utf-8"))
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding)
-    assert read_questions(str(path)) == read_questions(plain) and has_answers(str(path))
-    assert ("is read as cp949" in capsys.readouterr().err) == (encoding == "cp949")
 
 
 @pytest.mark.parametrize(
