@@ -30,8 +30,6 @@ from create_pretraining_data.engine.size_estimate import SizeEstimate, check_fre
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
-    describe_differences,
-    describe_inputs,
     has_chunks,
     locked,
     read_manifest,
@@ -247,7 +245,6 @@ def run_passes(
             stack.callback(remove_partial_files, plan.output_files)
             statistics, expected = summaries
             try:
-                warn_of_changed_text(plan)
                 check_text(flags, plan, statistics, expected)
                 warn_of_unknown_pieces(plan, statistics)
             except InputError:
@@ -285,20 +282,6 @@ def warn_of_unknown_pieces(plan: WorkPlan, statistics: CorpusStatistics, when: s
                 break
         found = counter.describe_share(statistics.unknown_pieces, statistics.pieces)
         warnings.warn(f"{when}{found}", stacklevel=2)
-
-
-def warn_of_changed_text(plan: WorkPlan) -> None:
-    """Warns of files that differ from the manifest, as the chunks may be of either version."""
-    paths = {part.source.path for ranges in plan.chunks for part in ranges}
-    now = describe_inputs(filter(os.path.exists, paths))
-    # Without unpacked files.
-    before = {name: plan.manifest[name] for name in now if name in plan.manifest}
-    if differences := describe_differences(before, {name: now[name] for name in before}):
-        warnings.warn(
-            "the text changed while it was read, so the records may be of both versions "
-            f"({'; '.join(differences)}): the same command will make them anew",
-            stacklevel=2,
-        )
 
 
 def check_text(

@@ -30,7 +30,6 @@ from finetuning.similarity.ranking import search as nearest
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, composed, read_lines
 from korean_bert.search import DAMAGE, METHODS
 from model_formats.model_folder import REFERENCE_VECTORS
-from model_formats.transformers_files.safetensors_files import open_tensors
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -191,8 +190,6 @@ def _key(model, texts):
     """Returns what the vectors depend on, as text; the files may have changed since."""
     loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
-    if source.endswith(".json"):  # the index of shards, which does not change with the weights
-        files += sorted({*open_tensors(source).files.values()})
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize")

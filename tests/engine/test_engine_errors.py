@@ -8,7 +8,6 @@ import resource
 
 import pytest
 
-from create_pretraining_data.engine.chunk_file import write_chunk_file
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, one_line, run, start
 
@@ -87,27 +86,6 @@ def test_bad_text_leaves_nothing_to_resume_from(corpus, tmp_path, capsys):
     assert os.listdir(output) == []
     text.write_text("가 나\n다 라\n\n" * 99)
     run(corpus, output, f"--input_file={text}")
-
-
-def test_text_that_changes_while_it_is_read_is_named(corpus, tmp_path, capsys, monkeypatch):
-    text = tmp_path / "text.txt"
-    text.write_bytes((corpus / "text.txt").read_bytes())
-    flags = f"--input_file={text}", f"--output_file={tmp_path}/ko.tfrecord"
-
-    calls = itertools.count()
-
-    def write(path, *args):
-        if next(calls) == 3:
-            text.write_text(text.read_text().replace("가", "나"))
-        return write_chunk_file(path, *args)
-
-    monkeypatch.setattr("create_pretraining_data.engine.passes.write_chunk_file", write)
-    for said in ([f"the text changed while it was read, so .*input {text} was "], [], None):
-        assert main(arguments(corpus, tmp_path, *flags)) == 0
-        printed = capsys.readouterr()
-        found = [line for line in printed.err.splitlines() if "changed while" in line]
-        assert len(found) == len(said or []) and all(map(re.search, said or [], found))
-        assert ("up to date" in printed.out) == (said is None)
 
 
 def test_warnings_come_early(corpus, tmp_path, capsys):

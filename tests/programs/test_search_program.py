@@ -4,16 +4,13 @@ import importlib.util
 import io
 import json
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from bert_common.errors import InputError
 from finetuning.similarity.approximate import make_index, search_index
 from finetuning.similarity.ranking import Found
-from run_scripts.conversion.export_model import main as export_model
 from run_scripts.tools import search as search_program
 from run_scripts.tools.retrieval import main as retrieval
 from tests.support.models.model_folders import write_folder
@@ -122,50 +119,6 @@ def test_rows_that_search_refuses(tmp_path, capsys, row, message):
     assert message in one_line(capsys)
 
 
-def test_kept_vectors_are_whole_or_made_again(tmp_path):
-    """Whatever byte is another, or wherever the file ends."""
-    made, path = np.arange(6, dtype=np.float32).reshape(2, 3), tmp_path / "v.npz"
-    np.savez(path, made=made, key=np.array("key"))
-    whole = path.read_bytes()
-    changed = [
-        whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :]
-        for i in range(len(whole))
-        for bit in (1, 255)
-    ]
-    for content in (whole, *changed, *(whole[:end] for end in range(0, len(whole), 7))):
-        path.write_bytes(content)
-        found = search_program._read_kept(path, "key")
-        assert (found is None and content != whole) or np.array_equal(found, made)
-
-
-def test_vectors_are_kept_without_another_copy_in_memory(tmp_path):
-    made, path = np.zeros((3000, 4000), np.float32), str(tmp_path / "v.npz")
-    tracemalloc.start()
-    assert search_program._kept(path, "key", lambda: made) is made
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < made.nbytes / 2
-    assert np.array_equal(search_program._read_kept(path, "key"), made)
-
-
-def test_vectors_are_of_the_texts_that_were_read(tmp_path, capsys, monkeypatch):
-    """A file that is changed while the model loads is not taken for what was read of it."""
-    write_folder(tmp_path / "model", task="similarity")
-    corpus = tmp_path / "a.txt"
-    corpus.write_text("the book\nred\n")
-    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
-    start = search_program.start_tensorflow
-
-    def changed(values):
-        corpus.write_text("red\nthe book\n")
-        start(values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(search_program, "start_tensorflow", changed)
-        assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
-    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
-
-
 @pytest.mark.parametrize("change", ["pooling", "vocabulary"])
 def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change):
     """Not the weights, but what is made of them."""
@@ -181,23 +134,6 @@ def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    capsys.readouterr()
-    assert run(*flags) == 0
-    found = lines(capsys)
-    (tmp_path / "a.txt.vectors.npz").unlink()
-    assert run(*flags) == 0 and lines(capsys) == found
-
-
-def test_the_program_computes_anew_when_a_shard_changes(tmp_path, capsys):
-    """The index beside it says nothing of its numbers."""
-    write_folder(tmp_path / "ours", task="similarity")
-    flags = ("export_model", f"--model_dir={tmp_path}/ours", f"--output_dir={tmp_path}/model")
-    assert export_model([*flags, "--format=huggingface", "--max_shard_size=9KB"]) == 0
-    (tmp_path / "a.txt").write_text("the book is red\n나는 학교에 갔다\nbook red\n")
-    flags = (f"--corpus={tmp_path}/a.txt", f"--model_dir={tmp_path}/model", "--query=the book")
-    assert run(*flags) == 0
-    path = min((tmp_path / "model").glob("model-*.safetensors"))
-    save_file({n: -a for n, a in load_file(path).items()}, path, {"format": "pt"})
     capsys.readouterr()
     assert run(*flags) == 0
     found = lines(capsys)
