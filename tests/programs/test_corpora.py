@@ -9,6 +9,7 @@ import pytest
 from bert_common.errors import InputError
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.flags.corpora import find_texts
+from run_scripts.flags.create_data import choose_output_files
 from run_scripts.flags.paths import expand_globs
 from tests.support.paths import run_python
 
@@ -44,6 +45,59 @@ def test_a_vocabulary_beside_the_text_is_no_text(tmp_path, capsys):
     fill(tmp_path, "tokenizer_config.json")
     assert found(tmp_path, str(tmp_path)) == ["a.txt"]
     assert "left out: tokenizer_config.json, vocab.txt" in capsys.readouterr().out
+
+
+FINDERS = (find_texts, functools.partial(expand_globs, flag_name="input_file"))
+
+NAMES = (
+    "a,b.txt", "a[1].txt", "a1.txt", "b.txt", "*.txt", "d,e/1.txt", "x/y/2.txt", "x/y/z/3.md",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("patterns", "files"),
+    (
+        # A path that exists, whatever is in its name.
+        ("{}/a,b.txt", ["a,b.txt"]),
+        ("{}/a[1].txt", ["a[1].txt"]),
+        ("{}/*.txt", ["*.txt"]),
+        # A list, in its order, of paths and globs; a comma in a name is written \,.
+        (r"{0}/b.txt,{0}/a\,b.txt", ["b.txt", "a,b.txt"]),
+        ("{0}/a[1].txt, {0}/a1.txt,", ["a[1].txt", "a1.txt"]),
+        ("{0}/b.txt,{0}/?1.*", ["b.txt", "a1.txt"]),
+        (r"{}/d\,e/*", ["d,e/1.txt"]),
+        ("{}/**/[2-3].*", ["x/y/2.txt", "x/y/z/3.md"]),
+    ),
+)
+def test_paths_and_globs(tmp_path, patterns, files):
+    fill(tmp_path, *NAMES)
+    for find in FINDERS:
+        assert find(patterns.format(tmp_path)) == [f"{tmp_path}/{name}" for name in files]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    (
+        ("{}/*.csv", "must match a file. Received: .*csv', no file"),
+        (
+            "{0}/b.txt,{0}/a,b.txt",
+            r"must match a file \(a comma in a name is written \\,\). Received",
+        ),
+        (",", "must name a file. Received: "),
+        ("", "must name a file. Received: "),
+    ),
+)
+def test_paths_that_match_no_file(tmp_path, patterns, message):
+    fill(tmp_path, *NAMES)
+    for find in FINDERS:
+        with pytest.raises(InputError, match=f"--input_file {message}"):
+            find(patterns.format(tmp_path))
+
+
+def test_a_comma_in_the_name_of_a_file_to_write(tmp_path):
+    assert choose_output_files(rf"{tmp_path}/a\,b,{tmp_path}/o@2", [], []) == [
+        f"{tmp_path}/{name}" for name in ("a,b", "o-00000-of-00002", "o-00001-of-00002")
+    ]
 
 
 def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path, capsys):
@@ -107,9 +161,6 @@ def test_of_several_splits_train_is_read(tmp_path, capsys):
             find_texts(str(tmp_path))
 
 
-FINDERS = (find_texts, functools.partial(expand_globs, flag_name="input_file"))
-
-
 @pytest.fixture
 def pipe(tmp_path):
     """A pipe with a writer that waits for a reader."""
@@ -122,12 +173,6 @@ def pipe(tmp_path):
 def test_a_pipe_is_said_to_be_one(pipe, find):
     with pytest.raises(InputError, match=r"read more than once: write .*'.*pipe', a pipe"):
         find(str(pipe))
-
-
-@pytest.mark.parametrize("find", FINDERS, ids=("find_texts", "expand_globs"))
-def test_what_is_missing_is_said_to_be(tmp_path, find):
-    with pytest.raises(InputError, match="must match a file. Received: .*none', no file"):
-        find(f"{tmp_path}/none")
 
 
 def test_a_folder_of_records_is_said_to_be_one(tmp_path):

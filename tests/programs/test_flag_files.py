@@ -8,7 +8,7 @@ from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.flag_files import SHIPPED, find_input
 from run_scripts.flags.parser import parse
-from run_scripts.flags.paths import expand_globs, split_list
+from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from tests.support.paths import ROOT, run_python
@@ -154,15 +154,3 @@ def test_a_launcher_runs_from_any_folder(tmp_path):
     assert run.returncode == 1 and run.stderr == (
         "error: --tokenizer_dir must be a folder. Received: data/vocab, nothing there\n"
     )
-
-
-def test_commas_in_names_are_not_between_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    beside = tmp_path / "be,side"
-    beside.mkdir()
-    for name in ("a,b.txt", "b.txt", "c.txt"):
-        (beside / name).write_text("")
-    value = find_input(r"a\,b.txt,c.txt,none.txt", str(beside))
-    assert split_list(value) == [f"{beside}/a,b.txt", f"{beside}/c.txt", "none.txt"]
-    assert find_input("c.txt", str(beside)) == f"{beside}/c.txt"
-    assert split_list(find_input(r"be\,side/a\,b.txt")) == ["be,side/a,b.txt"]

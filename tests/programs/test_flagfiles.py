@@ -1,13 +1,10 @@
 """The shipped flag files parse; the two parts of each pre-training job fit together."""
 
-import dataclasses
 import fnmatch
-import warnings
 
 import pytest
 
 from benchmarks.reference.sizes import SIZES
-from bert_common.errors import InputError
 from bert_tf.memory_estimate import GIB, estimate_bytes
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.records.shard_names import expand_output_file
@@ -23,10 +20,9 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
-from run_scripts.squad import SquadFlags, read_data
+from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
 from tests.support.paths import ROOT
-from tests.support.task_data import squad_entry, write_questions
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")
@@ -122,12 +118,6 @@ def test_jobs_for_eight_gpus(name, monkeypatch):
     assert sum(updates) == LARGE_UPDATES[name] and updates[0] == 9 * updates[1]
 
 
-KOREAN = [task for task in BENCHMARKS["korean"] if task not in QUESTION_TASKS]
-LENGTHS = {"klue-ner": 510, "klue-re": 256}  # of others 128
-EPOCHS = {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}  # of others 3
-# Of small models: tasks with a higher rate, a longer warm-up and more epochs than the others.
-SMALL_EPOCHS = {"klue-ner": 6, "klue-nli": 8, "klue-sts": 8, "korsts": 8}
-
 # (task, model) -> learning rate, batch, updates (epochs for BERT), warm-up, longest example: of
 # ALBERT the table of its paper's appendix A.4
 SETTINGS = {
@@ -141,17 +131,15 @@ SETTINGS = {
     ("mrpc", "albert"): (2e-5, 32, 800, 200, 512),
     ("wnli", "albert"): (2e-5, 16, 2000, 250, 512),
     **{(task, "bert"): (2e-5, 32, 3, 0.1, 128) for task in BENCHMARKS["glue"]},
-    **{
-        (task, model_type): (5e-5, 32, EPOCHS.get(task, 3), 0.1, LENGTHS.get(task, 128))
-        for task in KOREAN
-        for model_type in ("bert", "albert")
-    },
-    **{(task, "small"): (3e-4, 64, 3, 0.1, LENGTHS.get(task, 128)) for task in KOREAN},
-    **{
-        (task, "small"): (5e-4, 64, epochs, 0.5, LENGTHS.get(task, 128))
-        for task, epochs in SMALL_EPOCHS.items()
-    },
 }
+
+# Tasks whose settings are this project's own, with kinds of models.
+KOREAN = [
+    (task, kind)
+    for task in BENCHMARKS["korean"]
+    if task not in QUESTION_TASKS
+    for kind in ("bert", "albert", "small")
+]
 
 
 def read_finetuning(path, model_type, *given, flags_class=ClassifierFlags):
@@ -165,24 +153,35 @@ def read_finetuning(path, model_type, *given, flags_class=ClassifierFlags):
 
 
 def flagfile_of(task, kind):
-    """The flag file for a task and a kind of model, of `SETTINGS`."""
+    """The flag file for a task and a kind of model, of `SETTINGS` or `KOREAN`."""
     benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
     model_type, hidden_size = ("bert", 256) if kind == "small" else (kind, 768)
-    return benchmark, model_type, find_flagfile(benchmark, model_type, hidden_size, task)
+    return model_type, find_flagfile(benchmark, model_type, hidden_size, task)
+
+
+def read_job(task, kind):
+    """The flags of the job for a task and a kind of model."""
+    model_type, path = flagfile_of(task, kind)
+    named = [] if task in path.stem else [f"--task_name={task}"]
+    return read_finetuning(path, model_type, *named)
+
+
+@pytest.mark.parametrize(("task", "kind"), (*SETTINGS, *KOREAN))
+def test_fine_tuning(task, kind, monkeypatch):
+    monkeypatch.chdir(FLAGFILES.parents[1])
+    values = read_job(task, kind)
+    assert values.task_name == task and task in (*DATASETS, *FORMATS)
+    assert values.do_train and values.do_eval and values.optimizer == "adamw"
 
 
 @pytest.mark.parametrize(("task", "kind"), SETTINGS)
-def test_fine_tuning(task, kind, monkeypatch):
+def test_published_settings(task, kind, monkeypatch):
     monkeypatch.chdir(FLAGFILES.parents[1])
-    benchmark, model_type, path = flagfile_of(task, kind)
-    own = task in path.stem
-    values = read_finetuning(path, model_type, *([] if own else [f"--task_name={task}"]))
-    assert values.task_name == task and task in (*DATASETS, *FORMATS)
-    assert values.do_train and values.do_eval and values.optimizer == "adamw"
+    values = read_job(task, kind)
     rate, batch, steps, warmup, length = SETTINGS[task, kind]
     assert (values.learning_rate, values.train_batch_size) == (rate, batch)
     assert values.max_seq_length == length
-    if model_type == "albert" and benchmark == "glue":
+    if kind == "albert":
         assert training_steps(values, 10) == (steps, warmup)
     else:
         assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
@@ -231,8 +230,9 @@ def test_xnli_as_google_s_multilingual_readme():
 
 
 def test_every_task_has_settings():
+    tasks = {task for task, _ in (*SETTINGS, *KOREAN)}
     # mismnli is what mnli measures beside its own dev split.
-    assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(DATASETS)
+    assert tasks - set(FORMATS) | {"mismnli", "xnli"} == set(DATASETS)
 
 
 def test_no_flag_file_is_left_out():
@@ -243,58 +243,10 @@ def test_no_flag_file_is_left_out():
     names.add("reference_model_export")  # tests/export/test_reference_model.py
     names |= {"reference_data", "reference_heldout"}
     names |= {f"reference_{s.name}_{phase.length}" for s in SIZES.values() for phase in s.phases}
-    names |= {flagfile_of(task, kind)[-1].stem for task, kind in SETTINGS}
+    names |= {flagfile_of(task, kind)[-1].stem for task, kind in (*SETTINGS, *KOREAN)}
     assert {path.stem for path in FLAGFILES.glob("*.flags")} == names
 
 
 @pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.stem)
 def test_a_flag_file_says_what_it_is(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
-
-
-def test_fewer_examples_than_a_batch():
-    values = read_finetuning(FLAGFILES / "bert_xnli.flags", "bert")
-    values = dataclasses.replace(values, train_batch_size=64)
-    with pytest.raises(InputError, match="--train_batch_size=2 makes a few. Received: 13 examples"):
-        training_steps(values, 13)
-
-
-@pytest.mark.parametrize(
-    "flags, warmup, warned",
-    (
-        ("--num_train_epochs=3", 1000, True),
-        ("--num_train_epochs=400", 1000, False),
-        ("--num_train_epochs=3 --warmup_proportion=0.1", 3, False),
-    ),
-)
-def test_more_warm_up_than_updates_is_said(flags, warmup, warned):
-    """run_race's default of 1,000 updates is more than three passes over 320 questions have."""
-    argv = ["--data_dir=data", "--output_dir=output", "--do_train", *flags.split()]
-    given = parse(RaceFlags, ["program.py", *argv, "--train_batch_size=32"])
-    values = resolve_model_defaults(given, "bert", **unused_steps(given))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert training_steps(values, 320)[1] == warmup
-    said = [str(warning.message) for warning in caught]
-    assert len(said) == warned
-    assert not warned or said[0].startswith("--warmup_step=1000 is more than the 30 updates: the ")
-
-
-def test_bad_answers_are_left_out_by_a_flag(tmp_path):
-    """Of the training; what is measured keeps the question, whose score they lower."""
-    bad = squad_entry("bad", "서울은 수도이다.", "서울")
-    bad["answers"][0]["text"] = "부산"
-    entries = [squad_entry("good", "서울은 수도이다.", "서울"), bad]
-    paragraph = {"context": "서울은 수도이다.", "qas": entries}
-    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
-    path = write_questions(tmp_path / "q.json", content)
-    argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
-    parsed = parse(SquadFlags, argv)
-    values = resolve_model_defaults(parsed, "bert", **unused_steps(parsed))
-    with pytest.raises(InputError, match="'부산' of question 'bad'"):
-        read_data(values)
-    values = dataclasses.replace(values, skip_bad_answers=True)
-    assert [q.id for q in read_data(values).files["train"][0]] == ["good"]
-    others = {"do_train": False, "do_predict": True, "predict_file": str(path)}
-    measured = dataclasses.replace(values, **others)
-    assert [q.id for q in read_data(measured).files["dev"][0]] == ["good", "bad"]

@@ -1,18 +1,15 @@
-"""Command lines: values, defaults, flag files, help, errors in one line, paths and globs."""
+"""Command lines: values, defaults, flag files, help, errors in one line."""
 
 import dataclasses
 import errno
-from pathlib import Path
 
 import pytest
 
 from bert_common import VERSION
 from bert_common.errors import InputError
 from model_formats.encoders import ENCODERS
-from run_scripts.flags.create_data import choose_output_files
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.parser import parse, run_program
-from run_scripts.flags.paths import expand_globs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,39 +223,6 @@ def test_bug_is_not_swallowed(error, capsys):
         run_program(raising(error), CopyFlags, ["copy", "--source=a"])
     assert caught.value is error
     assert capsys.readouterr().err == ""
-
-
-def test_paths_with_commas_and_brackets(tmp_path):
-    names = ("a,b.txt", "a[1].txt", "a1.txt", "c.txt", "*.txt")
-    odd, bracket, plain, other, star = (str(tmp_path / name) for name in names)
-    for path in (odd, bracket, plain, other, star):
-        Path(path).write_text("x")
-    assert expand_globs(odd, "input_file") == [odd]
-    assert expand_globs(bracket, "input_file") == [bracket]
-    assert expand_globs(star, "input_file") == [star]
-    escaped = odd.replace(",", "\\,")
-    assert expand_globs(f"{other},{escaped}", "input_file") == [other, odd]
-    assert expand_globs(f"{bracket}, {plain}", "input_file") == [bracket, plain]
-    with pytest.raises(InputError, match=r"a comma in a name is written \\,"):
-        expand_globs(f"{other},{odd}", "input_file")
-    (tmp_path / "d,e").mkdir()
-    (tmp_path / "d,e" / "1.txt").write_text("x")
-    assert expand_globs(f"{tmp_path}/d\\,e/*", "input_file") == [f"{tmp_path}/d,e/1.txt"]
-    assert choose_output_files(f"{escaped},{tmp_path}/o@2", [], []) == [
-        odd, f"{tmp_path}/o-00000-of-00002", f"{tmp_path}/o-00001-of-00002",
-    ]  # fmt: skip
-
-
-def test_globs(tmp_path):
-    for name in ("b.txt", "a.txt", "c.tsv"):
-        (tmp_path / name).touch()
-    (tmp_path / "folder.txt").mkdir()
-    a, b, c = (str(tmp_path / name) for name in ("a.txt", "b.txt", "c.tsv"))
-    assert expand_globs(f"{tmp_path}/*.txt", "input_file") == [a, b]
-    assert expand_globs(f"{c}, {tmp_path}/*.txt,", "input_file") == [c, a, b]
-    for patterns in (f"{tmp_path}/*.csv", f"{a},{tmp_path}/none", str(tmp_path), ",", ""):
-        with pytest.raises(InputError, match="--input_file must"):
-            expand_globs(patterns, "input_file")
 
 
 @pytest.mark.parametrize("spelling", ("--help", "-h", "-help"))

@@ -1,11 +1,13 @@
 """Fine-tuning compiles only as much as the number of steps pays for."""
 
 import types
+import warnings
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.compilation import (
@@ -13,8 +15,11 @@ from run_scripts.downstream.compilation import (
     compilation_cost,
     skip_costly_compilation,
 )
+from run_scripts.downstream.training import training_steps
 from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.finetune import unused_steps
 from run_scripts.flags.parser import parse
+from run_scripts.race import RaceFlags
 
 TASK = types.SimpleNamespace(rows=1)
 CHOICES = types.SimpleNamespace(rows=4)
@@ -100,3 +105,30 @@ def test_no_batch_at_all_is_a_cost_too():
         cost = compilation_cost(empty, TASK, split, {"train": 1, "dev": 0})
         assert 0 < cost < float("inf")
     assert skip_costly_compilation(empty, TASK, {}) == "auto"
+
+
+def test_fewer_examples_than_a_batch():
+    values = job(64, "--do_train", "--train_batch_size=64", "--num_train_epochs=2").flags
+    with pytest.raises(InputError, match="--train_batch_size=2 makes a few. Received: 13 examples"):
+        training_steps(values, 13)
+
+
+@pytest.mark.parametrize(
+    "flags, warmup, warned",
+    (
+        ("--num_train_epochs=3", 1000, True),
+        ("--num_train_epochs=400", 1000, False),
+        ("--num_train_epochs=3 --warmup_proportion=0.1", 3, False),
+    ),
+)
+def test_more_warm_up_than_updates_is_said(flags, warmup, warned):
+    """run_race's default of 1,000 updates is more than three passes over 320 questions have."""
+    argv = ["--data_dir=data", "--output_dir=output", "--do_train", *flags.split()]
+    given = parse(RaceFlags, ["program.py", *argv, "--train_batch_size=32"])
+    values = resolve_model_defaults(given, "bert", **unused_steps(given))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert training_steps(values, 320)[1] == warmup
+    said = [str(warning.message) for warning in caught]
+    assert len(said) == warned
+    assert not warned or said[0].startswith("--warmup_step=1000 is more than the 30 updates: the ")

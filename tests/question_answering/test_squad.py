@@ -1,17 +1,22 @@
 """run_squad: questions in, answers out, with the smallest models that can learn."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
 from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
+from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.finetune import unused_steps
+from run_scripts.flags.parser import parse
 from tests.support.models.model_folders import write_folder
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, one_line, results, spoken_lines
@@ -20,6 +25,7 @@ from tests.support.task_data import (
     WORDS,
     number_questions,
     squad_content,
+    squad_entry,
     write_questions,
     write_tokenizer,
 )
@@ -329,3 +335,23 @@ def test_a_student_has_its_teacher_s_head(kind, student, tmp_path, capsys):
         assert status == int(len(outputs) == 2 and kind != student)
     if kind != student:
         assert "the same head (a beam, start_n_top above 0: True)" in capsys.readouterr().err
+
+
+def test_bad_answers_are_left_out_by_a_flag(tmp_path):
+    """Of the training; what is measured keeps the question, whose score they lower."""
+    bad = squad_entry("bad", "서울은 수도이다.", "서울")
+    bad["answers"][0]["text"] = "부산"
+    entries = [squad_entry("good", "서울은 수도이다.", "서울"), bad]
+    paragraph = {"context": "서울은 수도이다.", "qas": entries}
+    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+    path = write_questions(tmp_path / "q.json", content)
+    argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
+    parsed = parse(squad.SquadFlags, argv)
+    values = resolve_model_defaults(parsed, "bert", **unused_steps(parsed))
+    with pytest.raises(InputError, match="'부산' of question 'bad'"):
+        squad.read_data(values)
+    values = dataclasses.replace(values, skip_bad_answers=True)
+    assert [q.id for q in squad.read_data(values).files["train"][0]] == ["good"]
+    others = {"do_train": False, "do_predict": True, "predict_file": str(path)}
+    measured = dataclasses.replace(values, **others)
+    assert [q.id for q in squad.read_data(measured).files["dev"][0]] == ["good", "bad"]
