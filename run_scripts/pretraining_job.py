@@ -72,8 +72,6 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     check_flags(given, flags)
     if flags.eval_input_file:
         eval_files = RecordFiles.of(flags.eval_input_file, "eval_input_file")
-    cluster = read_cluster(os.environ)
-    is_chief = cluster is None or cluster.is_chief
     begun = Begun.of(flags.output_dir, model.model_type)
     begun.check_encoder()
     model = dataclasses.replace(model, resumes=bool(begun.checkpoint))
@@ -81,7 +79,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     objective, eval_objective = files.objective, eval_files.objective
     pretraining = OBJECTIVES[flags.objective]
     if not pretraining.uses_pairs:
-        if objective in SENTENCE_OBJECTIVES and is_chief:
+        if objective in SENTENCE_OBJECTIVES:
             print(f"note: --objective={flags.objective} leaves the labels of sentence pairs out")
         objective = flags.objective
     begun.check_objective(flags.objective, objective if flags.do_train else None)
@@ -93,17 +91,10 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             f"out). Received: --do_lower_case={given.do_lower_case}, the tokenizer: {lower}"
         )
     if config.vocab_size == LARGEST_SIZE:
-        # A resumed run keeps the number of rows that it began with.
-        size = begun.config.vocab_size if begun.config else size
-        if size is None:
-            raise InputError(
-                "vocab_size must be in the configuration where there is no tokenizer beside the "
-                f"records (--tokenizer_dir names one). Received: {files.paths[0]} without"
-            )
-        config = dataclasses.replace(config, vocab_size=size)
-    if tokenizer is not None and is_chief:
+        config = dataclasses.replace(config, vocab_size=count_rows(begun, size, files))
+    if tokenizer is not None:
         note_unused_rows(config, tokenizer)
-    if tokenizer is None and flags.do_train and is_chief:
+    elif flags.do_train:
         print(
             "note: there is no tokenizer beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
@@ -133,9 +124,23 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         objective=objective,
         eval_objective=eval_objective,
         tokenizer=tokenizer,
-        cluster=cluster,
+        cluster=read_cluster(os.environ),
         teacher=GivenTeacher.of(flags, config, tokenizer),
     )
+
+
+def count_rows(begun: Begun, size: int | None, files: RecordFiles) -> int:
+    """Returns the vocab_size of a configuration without one: `size`, the number of tokens.
+
+    A resumed run keeps the number that it began with.
+    """
+    size = begun.config.vocab_size if begun.config else size
+    if size is None:
+        raise InputError(
+            "vocab_size must be in the configuration where there is no tokenizer beside the "
+            f"records (--tokenizer_dir names one). Received: {files.paths[0]} without"
+        )
+    return size
 
 
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:

@@ -114,7 +114,7 @@ class Session:
         return is_chief(self.strategy)
 
     def print(self, line: str) -> None:
-        """Prints a line in the chief only."""
+        """Prints a line in the chief alone; before the session, every worker prints."""
         if self.chief:
             print(line, flush=True)
 

@@ -73,8 +73,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
         begun.check_kept(flags)
         begun.check_model(job.config, job.tokenizer)
     splits = read_splits(job, program)
-    if job.cluster is None or job.cluster.is_chief:
-        warn_of_unknown_pieces(job.tokenizer, splits, program.texts)
+    warn_of_unknown_pieces(job.tokenizer, splits, program.texts)
     shorten_lost_worker_errors(job.cluster)
     start_tensorflow(flags, functools.partial(compilation_cache, flags))
     from run_scripts.downstream.training import run
@@ -87,14 +86,9 @@ def read_splits(
 ) -> dict[str, list[Any]]:
     """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
-    chief = job.cluster is None or job.cluster.is_chief
     measured = evaluated_splits(flags, dataset)
     on_train_part = flags.eval_on == TRAIN_PART  # which is taken from train
     chooses_best = flags.do_train and flags.eval_every_steps
-
-    def say(line):
-        if chief:
-            print(line)
 
     needed = ["train"] if flags.do_train else []
     if job.evaluates:
@@ -116,20 +110,20 @@ def read_splits(
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
         examples[split], left_out = program.read_split(dataset, split, flags.data_dir or "")
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
-        say(f"{split}: {len(examples[split]):,} examples{shown}")
+        print(f"{split}: {len(examples[split]):,} examples{shown}")
     if on_train_part:
         examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
         count = f"{len(examples[TRAIN_PART]):,} of the training examples"
-        say(f"{TRAIN_PART}: {count} are not trained on, but evaluated on")
+        print(f"{TRAIN_PART}: {count} are not trained on, but evaluated on")
     elif chooses_best and "dev" not in measured:
         examples["train"], examples["held_out"] = hold_out(examples["train"], program.texts)
         count = f"{len(examples['held_out']):,} of the training examples"
-        say(f"held_out: {count} choose the best checkpoint")
+        print(f"held_out: {count} choose the best checkpoint")
     if flags.do_train and flags.max_train_examples:
         every, most = examples["train"], flags.max_train_examples
         examples["train"] = draw_examples(every, most, flags.random_seed)
-        say(f"train: {len(examples['train']):,} of {len(every):,} examples are trained on")
-    if flags.do_train and program.count_classes and chief:
+        print(f"train: {len(examples['train']):,} of {len(every):,} examples are trained on")
+    if flags.do_train and program.count_classes:
         show_classes(program.count_classes, dataset, examples)
     return examples
 
