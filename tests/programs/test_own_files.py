@@ -65,10 +65,10 @@ def read(path):
     return dataset.labels, [[(e.text, e.label) for e in split] for split in splits]
 
 
-@pytest.mark.parametrize("names", (("내용", "분류"), ("review", "label")))
 @pytest.mark.parametrize("kind, encoding", FORMS)
-def test_the_same_examples_are_read(tmp_path, kind, encoding, names):
-    labels, (train, dev) = read(write(tmp_path / "orders", kind, encoding, names, ROWS))
+def test_the_same_examples_are_read(tmp_path, kind, encoding):
+    path = write(tmp_path / "orders", kind, encoding, ("내용", "분류"), ROWS)
+    labels, (train, dev) = read(path)
     plain = read(write(tmp_path / "plain", "jsonl", "utf-8", ("text", "label"), ROWS))
     assert (labels, [train, dev]) == plain and labels == ("나쁨", "좋음")
     assert len(dev) == 3 and {label for _, label in dev} == {0, 1}
@@ -267,6 +267,8 @@ def test_what_contradicts(tmp_path, capsys):
         ({"data_file": path}, "--data_file and --data_dir: only one may be given"),
         (OWN, "--data_dir must be given, or --data_file or"),
         ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
+        ({**OWN, "data_file": path, "text_column": "txt"}, "--text_column must name a column of"),
+        ({**OWN, "data_file": path, "id_column": "no"}, "text, label. Received: no"),
     ):
         job.data.mkdir(exist_ok=True)
         assert job.run(do_eval=True, **flags) == 1
