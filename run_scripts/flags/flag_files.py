@@ -45,9 +45,9 @@ def expand(
             if value is None:
                 raise InputError(f"--{name} must be given with a value. Received: none")
         if name == "flagfile":
-            included += _read(expand_home(value.strip(), "flagfile"), inputs, folder, outer)
+            included += _read(expand_home(value.strip()), inputs, folder, outer)
         else:
-            own.append(f"{dashes}{name}={find_input(expand_home(value, name), folder)}")
+            own.append(f"{dashes}{name}={find_input(expand_home(value), folder)}")
     return [*included, *own]
 
 
@@ -85,26 +85,11 @@ def _read(named, inputs, folder, outer):
     return expand(flags, inputs, os.path.dirname(path), outer)
 
 
-# A home folder, "~" or "~user", at the beginning of a path, alone or in a list.
-_HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
-
-
-def expand_home(value: str, name: str) -> str:
-    """Replaces "~" at the beginning of paths, which a shell leaves alone after "=".
-
-    Raises an `InputError` if "~user/" names no user: a folder of that name would be created.
-    """
-
-    def replace(match):
-        home = os.path.expanduser(match[2])
-        if home == match[2] and match.string[match.end() :].startswith("/"):
-            raise InputError(
-                f"--{name}: ~ stands for a home folder, ./~ for a folder of that name. "
-                f"Received: {value!r}, no user {match[2][1:]!r}"
-            )
-        return match[1] + home
-
-    return value if "~" not in value or os.path.lexists(value) else _HOME.sub(replace, value)
+def expand_home(value: str) -> str:
+    """Replaces "~" at the beginning of paths, which a shell leaves alone after "="."""
+    if "~" not in value or os.path.lexists(value):
+        return value
+    return ",".join(os.path.expanduser(part.strip()) for part in value.split(","))
 
 
 def find_input(value: str, folder: str | None = None) -> str:
@@ -117,34 +102,26 @@ def find_input(value: str, folder: str | None = None) -> str:
     if _exists(value):
         return value
     parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
-    paths = [_find_part(part.replace("\\,", ","), folder) for part in parts]
-    if len(paths) == 1 and "\\," not in value and _lies_at(paths[0]):  # perhaps not of a list
-        return paths[0]
-    return ",".join(path.replace(",", "\\,") for path in paths)
+    return ",".join(_find_part(part, folder) for part in parts)
 
 
 def _find_part(part, folder):
+    """Returns the first place of a path where there are files; the path as given if none has."""
     path = part.strip()
-    if not path or os.path.isabs(path) or _exists(path):
+    if not path or os.path.isabs(path):
         return part
+    places = [path]
     if folder is not None:
-        beside = os.path.join(folder, path)
-        if not _lies_at(beside):
-            beside = os.path.join(glob.escape(folder), path)
-        if _exists(beside):
-            return beside
-    model = os.path.join(os.path.dirname(REFERENCE_MODEL), path)
-    if path.split("/")[0] in SHIPPED_MODELS and _exists(model):
-        return model
+        places.append(os.path.join(folder, path))
+    if path.split("/")[0] in SHIPPED_MODELS:
+        places.append(os.path.join(os.path.dirname(REFERENCE_MODEL), path))
     shipped = SHIPPED / path.removeprefix(_SHIPPED_FROM_ROOT)
-    return str(shipped) if shipped.parent == SHIPPED and shipped.is_file() else part
+    if shipped.parent == SHIPPED and shipped.is_file():
+        places.append(str(shipped))
+    return next((place for place in places if _exists(place.replace("\\,", ","))), part)
 
 
 def _exists(path):
     """Returns True if a path, a glob or a checkpoint's prefix matches a file or a folder."""
-    return _lies_at(path) or bool(glob.glob(path, recursive=True))  # as `paths.match_paths`
-
-
-def _lies_at(path):
-    """Returns True if a path names a file, a folder or a checkpoint."""
-    return os.path.exists(path) or os.path.exists(f"{path}.index")
+    is_there = os.path.exists(path) or os.path.exists(f"{path}.index")
+    return is_there or bool(glob.glob(path, recursive=True))  # as `paths.match_paths`

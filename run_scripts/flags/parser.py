@@ -160,7 +160,7 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     for field in dataclasses.fields(flags_class):
         value = values[field.name].value
         if isinstance(value, str) and field.metadata["is_path"]:
-            value = expand_home(value, field.name)
+            value = expand_home(value)
         if value and field.metadata["convert"]:
             value = field.metadata["convert"](value)
         chosen[field.name] = value
