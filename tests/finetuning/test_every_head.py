@@ -3,11 +3,18 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import save_google_checkpoint
-from tests.support.task_heads import HEADS
-from tests.support.tiny_models import ONE_LAYER, assert_close, tiny_model, weights_of
+from tests.support.task_heads import HEADS, tagged_batch
+from tests.support.tiny_models import (
+    ONE_LAYER,
+    assert_close,
+    computing_in,
+    tiny_model,
+    weights_of,
+)
 from tests.support.training_checks import (
     assert_split_changes_nothing,
     assert_xla_and_recomputation_change_nothing,
@@ -70,6 +77,38 @@ def test_dropout_is_on_in_training_alone(name):
         if np.abs(np.asarray(trained[key] - value)).max() > 1e-4:
             different.add(key)
     assert bool(different) == head.has_dropout
+
+
+@EVERY
+def test_initial_weights(name):
+    """Google's deviation of 0.02 whatever the configuration says, for beams the configuration's."""
+    keras.utils.set_random_seed(0)
+    model = HEADS[name].make(sizes={"hidden_size": 160, "initializer_range": 0.5})
+    deviation = 0.5 if name == "beams" else 0.02
+    for variable in model.head.trainable_variables:
+        value = variable.numpy()
+        if variable.name.endswith("bias"):
+            assert not value.any()
+        elif value.ndim > 1:
+            assert np.abs(value).max() <= 2 * deviation
+            left = 0.8796 * deviation  # what the cut leaves
+            assert value.std() == pytest.approx(left, rel=0.15)
+
+
+@pytest.mark.parametrize("name", [name for name in HEADS if name != "beams"])
+def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(name):
+    keras.utils.set_random_seed(0)
+    head = HEADS[name]
+    with computing_in("mixed_bfloat16"):
+        model = head.without_dropout()
+    hidden = model.encoder(tagged_batch())["sequence_output"]
+    assert hidden.dtype == tf.bfloat16
+    weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
+    expected = tf.cast(hidden, tf.float64).numpy() @ weights.T + bias
+    np.testing.assert_allclose(model.head(hidden), expected, atol=1e-6, rtol=0)
+    for logits in model(head.batch).values():
+        assert logits.dtype == tf.float32
+        assert np.abs(logits - tf.cast(tf.cast(logits, tf.bfloat16), tf.float32)).max() > 0
 
 
 QUICK = pytest.mark.parametrize(

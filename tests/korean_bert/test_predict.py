@@ -21,9 +21,15 @@ TEXTS = [
 ]
 
 
-def make_model(folder, task, kind="bert", **settings):
-    """A model whose head tells texts apart."""
+def make_model(folder, task, kind="bert", marked=False, **settings):
+    """A model whose head tells texts apart; a marked end of a word may be a token of its own."""
     write_strong_folder(folder, task, kind, **settings)
+    if marked:
+        with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
+            file.write("\u2581\n##\u2581\n##는\u2581\n")
+        options = {"word_end_marker": "\u2581", "word_end_marker_at": "eojeol"}
+        config = {"kind": "korean", "unknown": "character", **options}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return load_model(folder)
 
 
@@ -80,8 +86,9 @@ def test_labels_that_a_regression_recorded_are_no_classes(tmp_path):
     assert load_model(tmp_path / "m").predict(TEXTS[0]) == model.predict(TEXTS[0])
 
 
-def test_tags_and_entities(tmp_path):
-    model = make_model(tmp_path / "m", "ner")
+@pytest.mark.parametrize("marked", (False, True))
+def test_tags_and_entities(marked, tmp_path):
+    model = make_model(tmp_path / "m", "ner", marked=marked)
     found = model.predict([*TEXTS, "", " "])
     lines = "".join("".join(f"{word} O\n" for word in text.split()) + "\n" for text in TEXTS)
     (tmp_path / "test.txt").write_text(lines, encoding="utf-8")
@@ -107,12 +114,15 @@ def test_tags_and_entities(tmp_path):
     assert found[-2:] == [((), (), (), ())] * 2
 
 
-@pytest.mark.parametrize("kind, negative", (("bert", False), ("bert", True), ("albert", True)))
-def test_answers(kind, negative, tmp_path):
+@pytest.mark.parametrize(
+    "kind, negative, marked",
+    (("bert", False, False), ("bert", True, True), ("albert", True, False)),
+)
+def test_answers(kind, negative, marked, tmp_path):
     """With long texts in windows, with and without "no answer", with ALBERT's beams."""
     beams = {"start_n_top": 3, "end_n_top": 2} if kind == "albert" else {}
     changes = {"version_2_with_negative": negative, "null_score_diff_threshold": 0.5, **beams}
-    model = make_model(tmp_path / "m", "question_answering", kind, **changes)
+    model = make_model(tmp_path / "m", "question_answering", kind, marked, **changes)
     contexts = [f"{text} 나는 학교에 갔다. the books" for text in TEXTS]
     questions = ["the book ?", "학교에 갔다 ?"]
     asked = [(question, context) for context in contexts for question in questions]
