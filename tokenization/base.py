@@ -1,6 +1,7 @@
 """Defines the interface that all tokenizers share."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -72,7 +73,6 @@ class TokenizerInterface:
         )
         self.inv_vocab = {index: token for token, index in vocab.items()}
         self._unknown_becomes_id = unknown_becomes_id
-        self._written_unknown: str | None = None
         self._graph_tokenizer: GraphTokenizer | None = None
 
     @property
@@ -80,12 +80,10 @@ class TokenizerInterface:
         """The option `do_lower_case`, which every tokenizer has."""
         return self.options.do_lower_case
 
-    @property
+    @functools.cached_property
     def written_unknown(self) -> str:
         """The character that `decode` writes for [UNK]; no token contains it."""
-        if self._written_unknown is None:
-            self._written_unknown = unknown_character(self.vocab, self.unknown_candidates)
-        return self._written_unknown
+        return unknown_character(self.vocab, self.unknown_candidates)
 
     def tokenize(self, text: str) -> list[str]:
         """Cuts a text into tokens."""

@@ -60,47 +60,49 @@ def words_by_marker(tokenizer: "KoreanTokenizer", tokens: list[str]) -> list[str
     A text may contain the marker itself, so a word ends only where cutting it again gives the same
     tokens; the nearest such end is tried first.
     """
-    marker, mark_final = tokenizer.options.word_end_marker, tokenizer.options.mark_final_word
     texts = [tokenizer.written_unknown if token == UNKNOWN_TOKEN else token for token in tokens]
-
-    def read_word(start, end):
-        # The text may also spell out "[UNK]".
-        word = join(texts, start, end)
-        return join(tokens, start, end) if word is None else word
-
-    def join(texts, start, end):
-        unmarked_end = end == len(tokens) or tokens[end - 1] == UNKNOWN_TOKEN
-        if not unmarked_end and texts[end - 1][-1] != marker[-1]:
-            return None  # as in most places; faster than joining
-        raw = "".join(texts[start:end])
-        whole = raw == tokenizer.written_unknown and tokenizer.wordpiece.unknown == "word"
-        marked = (mark_final or end < len(tokens)) and not whole
-        if marked and not raw.endswith(marker):
-            return None
-        if tokenizer.options.normalization:  # composes jamo of the fallback
-            raw = unicodedata.normalize("NFC", raw)
-        word = raw.removesuffix(marker) if marked else raw
-        wordpiece = tokenizer.wordpiece
-        same = wordpiece.join_bytes(list(wordpiece.pieces(raw))) == tokens[start:end]
-        return word if same and tokenizer.basic_tokens(word) == [word] else None
-
     dead_ends = set()  # places from which the rest cannot be split into words
-    path = [(0, "")]  # (end of a word, the word)
-    next_end = [1]
-    while path[-1][0] < len(tokens):
-        start, end = path[-1][0], next_end[-1]
-        while end <= len(tokens):
-            word = None if end in dead_ends else read_word(start, end)
-            end += 1
+    words: list[str] = []
+    ends = [0]  # where the words end, after the beginning of the first
+    while ends[-1] < len(tokens):
+        for end in range(ends[-1] + 1, len(tokens) + 1):
+            word = None
+            if end not in dead_ends:
+                word = _read_word(tokenizer, tokens, texts, ends[-1], end)
             if word is not None:
-                next_end[-1] = end
-                path.append((end - 1, word))
-                next_end.append(end)
+                words.append(word)
+                ends.append(end)
                 break
         else:
-            dead_ends.add(start)
-            path.pop()
-            next_end.pop()
-            if not path:  # no text has these pieces
-                return "".join(texts).split(marker)
-    return [word for _, word in path[1:]]
+            if not words:  # no text has these tokens
+                return "".join(texts).split(tokenizer.options.word_end_marker)
+            words.pop()
+            dead_ends.add(ends.pop())
+    return words
+
+
+def _read_word(tokenizer, tokens, texts, start, end):
+    """Returns the word that is cut into tokens[start:end], or None; `texts` have [UNK] written."""
+    word = _join_word(tokenizer, tokens, texts[start:end], start, end)
+    if word is None:  # the text may also spell out "[UNK]"
+        word = _join_word(tokenizer, tokens, tokens[start:end], start, end)
+    return word
+
+
+def _join_word(tokenizer, tokens, parts, start, end):
+    """Joins parts, the tokens as they may be in the text, to a word; returns None if it is none."""
+    options, wordpiece = tokenizer.options, tokenizer.wordpiece
+    marker = options.word_end_marker
+    unmarked_end = end == len(tokens) or tokens[end - 1] == UNKNOWN_TOKEN
+    if not unmarked_end and parts[-1][-1] != marker[-1]:
+        return None  # as in most places; faster than joining
+    raw = "".join(parts)
+    whole = raw == tokenizer.written_unknown and wordpiece.unknown == "word"
+    marked = (options.mark_final_word or end < len(tokens)) and not whole
+    if marked and not raw.endswith(marker):
+        return None
+    if options.normalization:  # composes jamo of the fallback
+        raw = unicodedata.normalize("NFC", raw)
+    word = raw.removesuffix(marker) if marked else raw
+    same = wordpiece.join_bytes(list(wordpiece.pieces(raw))) == tokens[start:end]
+    return word if same and tokenizer.basic_tokens(word) == [word] else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # it imports this module
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# The number of lines of each kind that a warning names: enough to find the cause, in one line.
+# The number of lines that a warning names: enough to find the cause, in one line.
 LINES_NAMED = 5
 
 
@@ -49,8 +49,11 @@ def load_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes
     tokens = [line.strip() for line in lines]
     odd = _odd_lines(lines, tokens)
     if odd:
+        named = ", ".join(map(str, odd[:LINES_NAMED])) + ", ..." * (len(odd) > LINES_NAMED)
         warnings.warn(
-            f"{os.fspath(path)}: read as google-research/bert reads it, but {'; '.join(odd)}",
+            f"{os.fspath(path)}: read as google-research/bert reads it, but {len(odd)} line(s) are "
+            "blank, repeat a token (the last one gives the id), lose whitespace at an end or keep "
+            f"a byte-order mark: line {named}",
             stacklevel=3,  # the line that constructs the tokenizer
         )
     return {token: index for index, token in enumerate(tokens)}, content
@@ -101,25 +104,6 @@ def count_hangul_entries(vocab: Iterable[str]) -> tuple[int, int]:
     return syllables, jamo
 
 
-def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None:
-    """Returns a warning if a normalized text spells Hangul in a form that the vocabulary lacks.
-
-    Otherwise returns None. The counts are from `count_hangul_entries`.
-    """
-    # Below a tenth, such entries cannot be the vocabulary's spelling of Korean.
-    if 10 * jamo < syllables and re.search("[\u1100-\u1112][\u1161-\u1175]", text):
-        return (
-            f"The text holds conjoining jamo ({text[:20]!r}), the vocabulary syllables: decomposed "
-            'Korean becomes [UNK]. Use KoreanTokenizer with normalization="NFC"'
-        )
-    if 10 * syllables < jamo and re.search("[\uac00-\ud7a3]", text):
-        return (
-            f"The text holds Hangul syllables ({text[:20]!r}), the vocabulary conjoining jamo: "
-            "Korean becomes [UNK]. Use FullTokenizer with do_lower_case=True"
-        )
-    return None
-
-
 def _lines(content: bytes, path: str | os.PathLike[str]) -> list[str]:
     try:
         text = content.decode("utf-8")
@@ -134,29 +118,12 @@ def _lines(content: bytes, path: str | os.PathLike[str]) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _odd_lines(lines: list[str], tokens: list[str]) -> list[str]:
-    """Describes blank, repeated and stripped lines, one phrase for each kind."""
-    blank = [number for number, token in enumerate(tokens, 1) if not token]
-    repeated, seen = [], set()
-    for number, token in enumerate(tokens, 1):
-        if token in seen and token:
-            repeated.append(number)
+def _odd_lines(lines, tokens):
+    """Returns the numbers of lines that are blank, repeated, padded with whitespace or marked."""
+    odd, seen = [], set()
+    for number, (line, token) in enumerate(zip(lines, tokens, strict=True), 1):
+        is_marked = number == 1 and token.startswith("\ufeff")
+        if line != token or not token or token in seen or is_marked:
+            odd.append(number)
         seen.add(token)
-    stripped = [
-        number
-        for number, (line, token) in enumerate(zip(lines, tokens, strict=True), 1)
-        if token and line != token
-    ]
-    marked = [1] if tokens[0].startswith("\ufeff") else []
-    kinds = (
-        (blank, 'blank (the token "")'),
-        (repeated, "repeat an earlier token (the last one gives the id)"),
-        (stripped, "lose whitespace at an end"),
-        (marked, "begin with a byte-order mark that stays in the token"),
-    )
-    return [
-        f"{len(numbers)} line(s) {what}: line {', '.join(map(str, numbers[:LINES_NAMED]))}"
-        + (", ..." if len(numbers) > LINES_NAMED else "")
-        for numbers, what in kinds
-        if numbers
-    ]
+    return odd

@@ -1,8 +1,6 @@
 """Implements WordPiece tokenization, equal to google-research/bert token for token."""
 
-import os
 import unicodedata
-import warnings
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -10,15 +8,8 @@ from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.byte_pieces import byte_of, join_bytes, spell_by_bytes
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
-from tokenization.normalization import (
-    CLEAN_AND_SPACE_CHINESE,
-    SPACE_PUNCTUATION,
-    STRIP_ACCENTS,
-    CharacterMap,
-)
-from tokenization.offsets import AlignedText, AnyText, normalize
-from tokenization.options import FullTokenizerOptions
-from tokenization.vocabulary import count_hangul_entries, describe_hangul_mismatch, load_vocabulary
+from tokenization.normalization import SPACE_PUNCTUATION, CharacterMap
+from tokenization.offsets import AlignedText, AnyText
 
 # The distinct words in the cache, about 40 MB of memory; natural text repeats most of its words.
 MAX_CACHED_WORDS = 100_000
@@ -37,7 +28,6 @@ class WordPiece:
         jamo_fallback: whether a Hangul syllable that no token matches becomes its two or three
             conjoining jamo.
         max_word_characters: the length of the longest word that is cut, if `unknown` is "word".
-        warns: whether to warn of words that spell Hangul in a form that the vocabulary lacks.
 
     Attributes:
         begin: maps each string that can begin a word to its token.
@@ -51,7 +41,6 @@ class WordPiece:
         unknown: str = "word",
         jamo_fallback: bool = False,
         max_word_characters: int = MAX_WORD_CHARACTERS,
-        warns: bool = True,
     ) -> None:
         self.continuation_prefix = prefix = continuation_prefix
         self.max_word_characters = max_word_characters
@@ -74,7 +63,6 @@ class WordPiece:
         # Candidates longer than these need no look-up.
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
-        self._hangul = count_hangul_entries(vocab) if warns else None
         self._cache: dict[str, tuple[str, ...]] = {}
 
     def pieces(self, word: str) -> tuple[str, ...]:
@@ -103,7 +91,7 @@ class WordPiece:
         table, longest = self.begin, self._longest_begin
         if continues:
             table, longest = self.inside, self._longest_inside
-        matched, start, misses = [], 0, False
+        matched, start = [], 0
         while start < len(word):
             reach = longest.get(word[start], 0)
             for end in range(min(len(word), start + reach), start, -1):
@@ -120,18 +108,11 @@ class WordPiece:
                 elif self.unknown == "bytes":
                     pieces = self.bytes_of(word[start], continues or start > 0)
                     matched += [(piece, start, end) for piece in pieces]
+                elif self.unknown == "word":
+                    return [(UNKNOWN_TOKEN, 0, len(word))]
                 else:
-                    misses = True
-                    if self.unknown == "word":
-                        matched = [(UNKNOWN_TOKEN, 0, len(word))]
-                        break
                     matched.append((UNKNOWN_TOKEN, start, end))
             start, table, longest = end, self.inside, self._longest_inside
-        if misses and self._hangul:  # once, as searching a long word takes time
-            mismatch = describe_hangul_mismatch(word, *self._hangul)
-            if mismatch:
-                self._hangul = None  # warns once
-                warnings.warn(mismatch, stacklevel=2)
         return matched
 
     def bytes_of(self, character: str, inside: bool) -> list[str]:
@@ -193,49 +174,3 @@ class WordTokenizer(TokenizerInterface):
         text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
         # Composes the syllables that were decomposed.
         return unicodedata.normalize("NFC", text) if self.decomposes else text
-
-
-class FullTokenizer(WordTokenizer):
-    """Cleans text, splits it, lower-cases it and strips accents, then applies WordPiece.
-
-    Lower-casing decomposes text (NFD), which turns Hangul into conjoining jamo and so suits only a
-    vocabulary of jamo. Without it, text is not normalized at all. Lone surrogates are dropped.
-
-    Args:
-        vocab_file: one token a line, read with Google's quirks (`load_vocabulary`).
-        do_lower_case: as in `FullTokenizerOptions`.
-
-    Raises:
-        InputError: the vocabulary file is missing, empty or not UTF-8.
-
-    Source: google-research/bert tokenization.py.
-    """
-
-    kind = "full"
-    options_type = FullTokenizerOptions
-    options: FullTokenizerOptions
-
-    def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True) -> None:
-        self.options = FullTokenizerOptions(do_lower_case)
-        self.decomposes = do_lower_case
-        vocab, vocabulary_bytes = load_vocabulary(vocab_file)
-        self._use_vocabulary(vocab, vocabulary_bytes)
-        syllables, jamo = count_hangul_entries(vocab)
-        # Below a tenth, jamo entries cannot be the vocabulary's spelling of Korean.
-        lacks_jamo = do_lower_case and 10 * jamo < syllables
-        self.wordpiece = WordPiece(vocab, warns=not lacks_jamo)
-        if lacks_jamo:
-            warnings.warn(
-                f"{os.fspath(vocab_file)} holds {syllables} tokens with Hangul syllables, {jamo} "
-                "with conjoining jamo: lower-casing here decomposes Hangul, so nearly all Korean "
-                "will become [UNK] or single jamo. Use KoreanTokenizer (--tokenizer=korean) or "
-                "do_lower_case=False",
-                stacklevel=2,
-            )
-
-    def _normalize(self, text: AnyText) -> AnyText:
-        text = text.translate(CLEAN_AND_SPACE_CHINESE)
-        if self.decomposes:
-            # After lower(), which turns a Turkish İ into i and a dot that is dropped with accents.
-            text = normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
-        return text

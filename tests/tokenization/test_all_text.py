@@ -22,7 +22,6 @@ from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:The text holds"),
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
     pytest.mark.filterwarnings("ignore:.*lower-casing here decomposes Hangul"),
 ]

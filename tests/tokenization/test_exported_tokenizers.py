@@ -27,7 +27,6 @@ from tokenization import (
 from tokenization.characters import is_chinese, is_punctuation
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:The text holds"),
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
     pytest.mark.filterwarnings("ignore:.*lower-casing here decomposes Hangul"),
 ]

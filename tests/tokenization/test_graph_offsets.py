@@ -25,10 +25,7 @@ from tokenization.huggingface.tokenizer import HuggingFaceTokenizer  # noqa: E40
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece  # noqa: E402
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:The text holds"),
-    pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*was made for decomposed text")
 
 # Markers at eojeols with jamo; words that are limited, decomposed.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")

@@ -2,7 +2,6 @@
 
 import time
 import unicodedata
-import warnings
 
 import pytest
 
@@ -106,19 +105,6 @@ def test_lone_surrogates_are_dropped(tmp_path):
 def test_refused(tmp_path, switches, message):
     with refused(message, "Received: "):
         made(tmp_path, **switches)
-
-
-def test_warns_of_the_other_form_once(tmp_path):
-    tokenizer = made(tmp_path, normalization=None)
-    with pytest.warns(UserWarning, match="text holds conjoining jamo .*the vocabulary syllables"):
-        tokenizer.tokenize(unicodedata.normalize("NFD", "영화"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tokenizer.tokenize(unicodedata.normalize("NFD", "영화가"))
-        made(tmp_path, normalization=None).tokenize("나랏말\u110a\u119e미")  # cannot be composed
-    path = write_pieces(tmp_path, JAMO)
-    with pytest.warns(UserWarning, match="text holds Hangul syllables"):
-        FullTokenizer(path, do_lower_case=False).tokenize("영화")
 
 
 # === Length ===

@@ -33,7 +33,6 @@ def tokenizers(tmp_path_factory):
     return [*korean_tokenizers(folder), *full_tokenizers(folder)]
 
 
-@pytest.mark.filterwarnings("ignore:The text holds")
 @pytest.mark.parametrize("check", [check_round_trip, check_offsets])
 def test_hard_texts(tokenizers, check):
     for _, tokenizer in tokenizers:
@@ -41,7 +40,6 @@ def test_hard_texts(tokenizers, check):
             check(tokenizer, text)
 
 
-@pytest.mark.filterwarnings("ignore:The text holds")
 @pytest.mark.parametrize("check", [check_round_trip, check_offsets])
 def test_any_text(tokenizers, check):
     @EXAMPLES

@@ -22,10 +22,7 @@ from tests.support.vocabularies import write_lines  # noqa: E402
 from tokenization import FullTokenizer, InputError  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:The text holds"),
-    pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*was made for decomposed text")
 
 # The widest of the graph's branches; all others are in test_all_text.py.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")

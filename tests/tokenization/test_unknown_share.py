@@ -78,7 +78,6 @@ def make(folder, name, kind=KoreanTokenizer, options=None):
         return kind(path, **(options or {}))
 
 
-@pytest.mark.filterwarnings("ignore:The text holds")
 @pytest.mark.parametrize(("name", "kind", "options", "texts", "cause"), CASES)
 def test_the_cause_is_named(tmp_path, name, kind, options, texts, cause):
     found = describe_unknown(make(tmp_path, name, kind, options), texts)
@@ -90,7 +89,6 @@ def test_the_cause_is_named(tmp_path, name, kind, options, texts, cause):
         assert "\n" not in found
 
 
-@pytest.mark.filterwarnings("ignore:The text holds")
 def test_decomposed_text_is_named(tmp_path):
     texts = [unicodedata.normalize("NFD", text) for text in TEXTS]
     tokenizer = make(tmp_path, "syllables", FullTokenizer, {"do_lower_case": False})
