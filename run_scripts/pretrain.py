@@ -223,7 +223,7 @@ def train(
 ) -> bool:
     """Trains to --num_train_steps; returns True if a signal ended the training."""
     from bert_tf.summaries.markdown import as_markdown_table
-    from run_scripts.session import Workload
+    from run_scripts.announcement import Workload
 
     flags, record_format = job.flags, records.record_format
     boundaries = read_bucket_boundaries(flags.bucket_boundaries, record_format)

@@ -16,19 +16,14 @@ from bert_common.errors import InputError
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.checkpoint import CheckpointArrays
 from bert_tf.checkpoint_files import BEST_FOLDER
-from bert_tf.config import EncoderConfig
-from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
 from bert_tf.distillation import OutputTeacher, RelationTeacher, Teacher
 from bert_tf.encoder import EncoderModel
-from bert_tf.memory_estimate import memory_line
-from bert_tf.names import is_blockwise
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations, write_evaluation
 from bert_tf.training.cluster import Cluster
 from bert_tf.training.distribution import (
     barrier,
     check_agreement,
-    describe_devices,
     explain_lost_worker,
     is_chief,
     make_strategy,
@@ -45,6 +40,7 @@ from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.load_folder import load
 from model_formats.weights import open_weights
+from run_scripts.announcement import Workload, announce, model_line
 from run_scripts.flags.declaration import INT32_MAX
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.pretrain import PretrainFlags
@@ -258,7 +254,7 @@ class Session:
         state: TrainingState,
         data: TrainingData,
         config: TrainingConfig,
-        workload: "Workload",
+        workload: Workload,
         evaluator: HeldOutEvaluator | None = None,
         **options: Any,
     ) -> bool:
@@ -282,7 +278,7 @@ class Session:
                 )
                 return False
         if not state.is_finished(config.num_train_steps):  # else only a last evaluation is left
-            self._announce(job, state, config, workload)
+            announce(self, job, state, config, workload)
         data = data.in_order(state, config)
         stopped = train(state, self.strategy, data, config, evaluator, teacher=teacher, **options)
         barrier(self.strategy)  # until then the chief may be replacing the best checkpoint
@@ -294,86 +290,3 @@ class Session:
         elif budget and budget.is_over:
             self.print(f"the time is over after step {state.step}")
         return bool(stopped)
-
-    def _announce(self, job, state, config, workload):
-        """Prints devices, batches and steps, then the memory, then whether XLA compiles."""
-        batch, examples = config.train_batch_size, workload.examples
-        on_device = batch // self.strategy.num_replicas_in_sync
-        microbatches, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
-        split = f", in {microbatches} microbatches" if microbatches > 1 else ""
-        steps = f"steps {state.step + 1} to {config.num_train_steps}"
-        seen = state.order.examples_before(state.step) if state.order else state.step * batch
-        seen += (config.num_train_steps - state.step) * batch
-        passes = f", {seen / examples:.1f} passes over"
-        if state.time_budget is not None:
-            left = (state.time_budget.seconds - state.time_budget.spent) / 3600
-            steps, passes = f"step {state.step + 1} onwards for {left:.2f} hours", " from"
-        self.print(
-            f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
-            f"{self.compilation}, {batch} examples per update ({on_device} per device{split})"
-        )
-        listed = ", ".join(map(str, lengths))
-        padded = f", padded to {listed}" if lengths else ""
-        self.print(f"{steps}{passes} {examples:,} examples{padded}")
-        rows = on_device // microbatches * workload.rows
-        sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
-        blockwise = is_blockwise(job.flags.attention, workload.length)
-        options: dict[str, Any] = {"slots": len(state.optimizer.slots), "blockwise": blockwise}
-        if workload.token_dropping:
-            options["token_dropping"] = workload.token_dropping
-            self.print(dropping_line(job.config, workload))
-        if job.teacher:
-            predictions = workload.predictions if workload.predicts_words else 0
-            of_teacher = rows, workload.length, predictions, self.precision, blockwise
-            options["beside"] = job.teacher.bytes_beside(*of_teacher)
-        self.print(workload.memory_line(job.config, *sizes, **options))
-        if blockwise:
-            self.print("attention is computed for one block of queries at a time")
-        if self.compilation.update:
-            line = "compiling the training step with XLA, which may take minutes"
-            if len(lengths) > 1:
-                line += f" (once for each length: {listed})"
-            self.print(line)
-        else:
-            self.print("compiling the training step, which may take a minute")
-
-
-def dropping_line(config: EncoderConfig, workload: "Workload") -> str:
-    """Returns a line that says which layers compute how many tokens of a row."""
-    calls, length = config.num_block_calls, workload.length
-    share, places = workload.token_dropping, workload.predictions
-    kept = kept_tokens(length, share, places, workload.sequences)
-    return (
-        f"layers {first_short_call(calls) + 1} to {calls - 1} of {calls} compute {kept} of "
-        f"{length} tokens"
-    )
-
-
-def model_line(title: str, config: EncoderConfig) -> str:
-    """Returns a line with a model's sizes; its folder will have the whole configuration."""
-    sizes = [
-        f"{config.num_hidden_layers} layers of {config.hidden_size}",
-        f"{config.num_attention_heads} attention heads",
-        f"intermediate size {config.intermediate_size:,}",
-        f"{config.vocab_size:,} tokens",
-        f"{config.max_position_embeddings:,} positions",
-    ]
-    more = {name: getattr(config, name, None) for name in ("embedding_size", "generator_size")}
-    if more["embedding_size"] == config.hidden_size:
-        del more["embedding_size"]
-    sizes += [f"{name} {value}" for name, value in more.items() if value is not None]
-    return f"model: {title}, {', '.join(sizes)}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Workload:
-    """The size of a training run, for the lines that announce it."""
-
-    examples: int  # the number of examples
-    length: int  # the maximum number of tokens in a sequence
-    predictions: int = 1  # masked positions of a sequence
-    rows: int = 1  # sequences of an example
-    token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
-    sequences: int = 1  # places for sequences in a packed row
-    predicts_words: bool = False  # whether the predictions are words
-    memory_line: Callable[..., str] = memory_line  # describes how much memory the run needs

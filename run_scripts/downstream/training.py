@@ -36,6 +36,7 @@ from model_formats.model_folder import (
     warn_of_untrained_positions,
 )
 from model_formats.weights import open_weights
+from run_scripts.announcement import Workload
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.results import show_seeds, warn_of_baseline
@@ -47,7 +48,7 @@ from run_scripts.flags.finetune import (
     output_dirs,
     split_to_predict,
 )
-from run_scripts.session import Session, Workload, open_session
+from run_scripts.session import Session, open_session
 
 
 def run(

@@ -25,7 +25,9 @@ FLOORS = {
         "gpu", "gpu_step", "sentence_order", "vocabularies", "speed", "quality", "serving",
         "reference", "",
     ),
-    "run_scripts": ("", "tools", "downstream", "session", "job", "given_model", "flags"),
+    "run_scripts": (
+        "", "tools", "downstream", "session", "announcement", "job", "given_model", "flags",
+    ),
     "model_formats": (
         "huggingface", "saved_model", "runtimes", "adaptation", "keras_file", "load_folder", "",
         "model_folder", "difference_files", "folder_tokenizer", "folder_weights", "training_record",
