@@ -18,7 +18,6 @@ from pathlib import Path
 
 from benchmarks.common import command_of, flag, launch, position, positive
 from benchmarks.gpu.packed_state import pack, unpack
-from bert_common.errors import InputError
 
 STOP_SECONDS = 120  # the time that a training may take to save
 FLAGS = {
@@ -36,8 +35,6 @@ FLAGS = {
 def main(arguments):
     """Trains or unpacks."""
     if arguments.command == "unpack":
-        if not arguments.target:
-            raise InputError("unpack must be given two folders. Received: one")
         return unpack(Path(arguments.folder), Path(arguments.target))
     with tempfile.TemporaryDirectory() as temporary:
         return train(arguments, Path(arguments.work_dir or temporary))
@@ -46,8 +43,6 @@ def main(arguments):
 def train(arguments, folder):
     """Makes the records, unpacks the state, trains, and packs the new state."""
     model, records = folder / "model", folder / "records"
-    if not arguments.text and not (records / "done").exists():
-        raise InputError("--text must be given until --work_dir has the records. Received: none")
     model.mkdir(parents=True, exist_ok=True)
     if arguments.state and not list(model.glob("*.index")):
         unpack(Path(arguments.state), model)

@@ -15,11 +15,9 @@ On a machine with JAX and NumPy, which needs only a checkout of this project and
 `sizes --target=h100` compiles for an H100 without one. It needs `pip install "jax[cuda12]"`.
 """
 
-import importlib.util
 import os
 
 from benchmarks.common import flag, launch, position, positive, some_of
-from bert_common.errors import InputError
 
 MODELS = (
     "bert_base", "bert_large", "albert_base", "albert_xlarge", "bert_tiny", "bert_mini",
@@ -54,18 +52,7 @@ def main(arguments):
         from benchmarks.gpu_step import prepare
 
         return getattr(prepare, command)(arguments, arguments.flags)
-    if not importlib.util.find_spec("jax"):
-        raise InputError(f"{command} needs JAX (pip install jax). Received: no JAX")
-    if not os.path.isdir(arguments.folder):
-        raise InputError(
-            f"DIR must be a folder that export or prepare wrote. Received: {arguments.folder}"
-        )
     if command == "train":
-        if not (arguments.text and arguments.lessons) or arguments.seed < 0:
-            raise InputError(
-                "train must be given --text, --lessons and a --seed of at least 0. Received: "
-                f"{arguments.text}, {arguments.lessons}, {arguments.seed}"
-            )
         from benchmarks.gpu_step.train import train
 
         return train(arguments)

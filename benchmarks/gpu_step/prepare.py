@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks.gpu_step.state import STATE_FILE, read_state, write_arrays
 from benchmarks.speed.contender_steps.project import project_model
 from benchmarks.speed.contender_steps.shared import random_batch, read_config
-from bert_common.errors import InputError
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.pretrain import PretrainFlags
@@ -62,21 +61,12 @@ def _in_session(command, arguments, given):
     """Calls a command with its arguments, the job, its session and its records."""
     job = make_job(given)
     flags = job.flags
-    if flags.precision == "float16" or flags.bucket_boundaries not in (None, "", "none"):
-        raise InputError(
-            "an exported step needs --precision=float32 or bfloat16 and no --bucket_boundaries. "
-            f"Received: --precision={flags.precision}, "
-            f"--bucket_boundaries={flags.bucket_boundaries}"
-        )
+    assert flags.precision != "float16" and flags.bucket_boundaries in (None, "", "none")
     start_tensorflow(flags)
     from run_scripts.session import open_session
 
     with open_session(flags, "on", None) as session:
-        if session.strategy.num_replicas_in_sync > 1:
-            raise InputError(
-                "a step is exported for one device, which --device=cpu gives. Received: "
-                f"{session.strategy.num_replicas_in_sync} devices"
-            )
+        assert session.strategy.num_replicas_in_sync == 1, "--device=cpu gives one device"
         records, _ = load_records(job, session)
         command(arguments, job, session, records)
 
@@ -142,11 +132,7 @@ def _finish(arguments, job, session, records):
     records.in_order(state, config)  # sets the order of the records for the next updates
     arrays = read_state(os.path.join(arguments.folder, STATE_FILE))
     step = int(arrays["iterations"])
-    if step < state.step:
-        raise InputError(
-            f"{arguments.folder} must be ahead of --output_dir. Received: step {step}, and a "
-            f"checkpoint at step {state.step}"
-        )
+    assert step >= state.step  # otherwise the checkpoint is newer
     write_files = model_files_writer(job, state, records)
     for name, variable in _variables(state).items():
         if name in arrays:  # a weight without a gradient has no slots there

@@ -19,7 +19,6 @@ import sys
 from pathlib import Path
 
 from benchmarks.common import flag, launch, positive, print_table, results_of, run, some_of
-from bert_common.errors import InputError
 from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from bert_tf.costs.flops import training_flops
@@ -178,20 +177,10 @@ def climb(arguments, vocab_size):
         ]  # fmt: skip
 
 
-def check_tasks(arguments):
-    """Raises an `InputError` for tasks without data, which are needed only after the training."""
-    for task in arguments.tasks:
-        known = find_task(task)
-        if not has_data(arguments.tasks_dir, known):
-            raise InputError(
-                f"--tasks_dir must hold the folder {known.folder} of {task}, or --tasks leave it "
-                f"out. Received: {arguments.tasks_dir}"
-            )
-
-
 def main(arguments):
     """Trains what is missing, and prints the table."""
-    check_tasks(arguments)
+    # Before the hours of training after which their data is read.
+    assert all(has_data(arguments.tasks_dir, find_task(task)) for task in arguments.tasks)
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
     rows = climb(arguments, load_tokenizer(arguments.tokenizer_dir).vocab_size)
     print_table(["rung", "size", "million weights", "updates", *arguments.tasks], rows)

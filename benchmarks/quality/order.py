@@ -16,7 +16,6 @@ import numpy as np
 
 from benchmarks.common import flag, launch, write_results
 from benchmarks.reference.text import documents
-from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
@@ -89,26 +88,13 @@ def beginnings_of(path, tokenizer):
 
 
 def load_pretrained(folder, tokenizer):
-    """Loads the `PretrainingModel` of a folder.
-
-    Raises:
-        InputError: it has no head for sentence pairs, or a different tokenizer than the records.
-    """
+    """Loads the `PretrainingModel` of a folder, which must have the tokenizer of the records."""
     import korean_bert
 
     model = korean_bert.load_model(folder)
-    loaded = model.loaded
-    if loaded.task != "pretraining" or loaded.lacks_part("next_sentence"):
-        raise InputError(
-            "--model_dir must hold a pre-trained model with its head for sentence pairs. "
-            f"Received: {loaded.source} ({loaded.task})"
-        )
-    if model.tokenizer.fingerprint() != tokenizer.fingerprint():
-        raise InputError(
-            "--model_dir must have the tokenizer of the records. "
-            f"Received: {loaded.source} with another"
-        )
-    return loaded.model
+    assert not model.loaded.lacks_part("next_sentence")
+    assert model.tokenizer.fingerprint() == tokenizer.fingerprint()
+    return model.loaded.model
 
 
 def model_scores(rows, model):
@@ -164,24 +150,12 @@ def main(arguments):
     make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
     path = arguments.input_file
     record_format = read_format(path)
-    objective = described_objective(read_sidecar(path) or {})
-    if objective != "sop" or record_format.packed_sequences or record_format.masking:
-        raise InputError(
-            "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, --objective={objective}, "
-            f"{record_format}"
-        )
-    folder = tokenizer_beside(path)
-    if folder is None:
-        raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
-    tokenizer = load_tokenizer(folder)
+    assert described_objective(read_sidecar(path)) == "sop"
+    assert not (record_format.packed_sequences or record_format.masking)
+    tokenizer = load_tokenizer(tokenizer_beside(path))
     model = load_pretrained(arguments.model_dir, tokenizer)
     length, predictions = record_format.max_seq_length, record_format.max_predictions_per_seq
-    if length > model.config.max_position_embeddings:
-        raise InputError(
-            f"rows must fit into the model's {model.config.max_position_embeddings} positions. "
-            f"Received: {path}, rows of {length}"
-        )
+    assert length <= model.config.max_position_embeddings
     check_records([path], length, predictions, model.config)
     beginnings = beginnings_of(arguments.held_out, tokenizer)
     rows = read_rows(path, record_format)

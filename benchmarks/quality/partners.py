@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import launch, print_table
-from bert_common.errors import InputError
 from finetuning.similarity.lexical import search_tf_idf
 from finetuning.similarity.ranking import search
 
@@ -24,15 +23,7 @@ NEAR = 3
 def read_pairs(path):
     """Reads the sentences, pair after pair, and the index of each sentence's partner."""
     rows = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines(), delimiter="\t"))
-    for number, row in enumerate(rows, 1):
-        if len(row) != 2:
-            raise InputError(
-                f"each line of --pairs must hold two sentences, separated by a tab. Received: "
-                f"{len(row)} in line {number} of {path}"
-            )
-    if not rows:
-        raise InputError(f"--pairs must hold at least one pair. Received: {path}, an empty file")
-    sentences = [sentence for row in rows for sentence in row]
+    sentences = [sentence for first, second in rows for sentence in (first, second)]
     return sentences, [index ^ 1 for index in range(len(sentences))]
 
 

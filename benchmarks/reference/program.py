@@ -10,24 +10,18 @@ programs. If the run is stopped or killed, the same command resumes it.
 
 import glob
 import os
-import re
 import shutil
-from pathlib import Path
 
 from benchmarks.common import flag, positive
-from benchmarks.reference.ledger import keep_to_one_ledger, kept_line, read_runs
+from benchmarks.reference.ledger import read_runs
 from benchmarks.reference.measure import measure
 from benchmarks.reference.results import show_tables
 from benchmarks.reference.scores import curves_path, held_out_curves, write_curves
 from benchmarks.reference.sizes import SIZES
 from benchmarks.reference.stages import make_stages
 from benchmarks.reference.tasks import find_tasks
-from bert_common.errors import InputError
 from bert_common.file_lock import locked
-from bert_common.folders import make_writable
 from bert_common.progress import format_duration
-from run_scripts.flags.number_lists import ascends, read_numbers
-from run_scripts.flags.paths import expand_globs
 from run_scripts.tools.glue_plan import BENCHMARKS
 
 # A corpus that every clone has, without any download.
@@ -91,65 +85,19 @@ FLAGS = {
 
 
 def main(flags):
-    """Checks the flags, then runs the unfinished stages and prints the tables."""
-    resolve(flags)
-    make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
-    ledger = os.path.join(flags.docs_dir, "results", "runs.jsonl")
-    make_writable(os.path.dirname(ledger), "--docs_dir must be a folder that can be written to")
+    """Runs the unfinished stages and prints the tables."""
+    if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
+        flags.held_out = SAMPLE_HELD_OUT
+    docs_dir = flags.docs_dir or os.path.join(flags.output_dir, "docs")
+    ledger = os.path.join(docs_dir, "results", "runs.jsonl")
+    os.makedirs(flags.output_dir, exist_ok=True)
     with locked(os.path.join(flags.output_dir, "reference.lock")) as holder:
-        if holder:
-            raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
-        stages = make_stages(flags)
-        keep_to_one_name(flags)
-        keep_to_one_ledger(flags.output_dir, ledger)
+        assert not holder, f"{flags.output_dir} is in use by {holder}"
         note_tasks(flags)
-        run_stages(stages, flags, ledger)
+        run_stages(make_stages(flags), flags, ledger)
     runs = read_runs(ledger)
     print()
     show_tables({name: run for name, run in runs.items() if name.split("/")[0] == flags.name})
-
-
-def resolve(flags):
-    """Sets defaults that depend on other flags; raises an `InputError` if an input is missing."""
-    if not re.fullmatch(r"[\w.-]+", flags.name):
-        raise InputError(
-            f"--name must be letters, digits, dots and hyphens. Received: {flags.name!r}"
-        )
-    if not os.path.exists(os.path.join("run_scripts", "flagfiles")):
-        raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
-    if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
-        flags.held_out = SAMPLE_HELD_OUT
-    check_phases(flags)
-    for name in ("corpus", "held_out", "reviews"):
-        if getattr(flags, name):
-            expand_globs(getattr(flags, name), name)
-    flags.docs_dir = flags.docs_dir or os.path.join(flags.output_dir, "docs")
-
-
-def check_phases(flags):
-    """Raises an `InputError` for lengths without a phase, or if there is no model to measure."""
-    known = [phase.length for phase in SIZES[flags.size].phases]
-    if flags.lengths:
-        read_numbers(
-            "lengths",
-            flags.lengths,
-            f"among the lengths of --size={flags.size}, ascending: {','.join(map(str, known))}",
-            lambda lengths: ascends(lengths) and set(lengths) <= set(known),
-        )
-    if flags.hours < 0:
-        raise InputError(f"--hours must be at least 0. Received: {flags.hours}")
-    if not flags.hours and not flags.begin_with:
-        raise InputError("--hours=0 needs a model to measure, --begin_with. Received: none")
-
-
-def keep_to_one_name(flags):
-    """Raises an `InputError` if the folder, with its weights, belongs to a different --name."""
-    name = kept_line(Path(flags.output_dir) / "name.txt", flags.name)
-    if name != flags.name:
-        raise InputError(
-            f"--output_dir must be a new folder for another --name. Received: {flags.output_dir}, "
-            f"the folder of --name={name}, with --name={flags.name}"
-        )
 
 
 def note_tasks(flags):

@@ -15,8 +15,6 @@ import os
 from benchmarks.common import flag, launch, positive
 from benchmarks.reference.tasks import MeasuredTexts, measured_texts
 from bert_common.atomic_write import atomic_write, write_json
-from bert_common.errors import InputError
-from bert_common.folders import make_writable
 from bert_common.progress import progress
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
 from run_scripts.flags.paths import expand_globs
@@ -60,7 +58,7 @@ def main(arguments):
     corpus = expand_globs(arguments.corpus, "corpus")
     held_out = expand_globs(arguments.held_out, "held_out") if arguments.held_out else []
     reviews = expand_globs(arguments.reviews, "reviews") if arguments.reviews else []
-    make_writable(arguments.output_dir, "--output_dir must be a folder that can be written to")
+    os.makedirs(arguments.output_dir, exist_ok=True)
     measured = MeasuredTexts(measured_texts(arguments.tasks_dir) if arguments.tasks_dir else ())
     train_path, held_out_path = (os.path.join(arguments.output_dir, n) for n in (TRAIN, HELD_OUT))
     counts = dict.fromkeys(COUNTED, 0)
@@ -84,12 +82,6 @@ def main(arguments):
                     counts["left_out_reviews"] += 1
                 else:
                     counts["reviews"] += write_document(train, (review,))
-        if not (counts["documents"] and counts["held_out_documents"]):  # keeps existing files
-            raise InputError(
-                "there must be a document to train on and one to hold out "
-                f"(--held_out names a text, else every {HELD_OUT_EVERY}th document is held out). "
-                f"Received: {counts['documents']} and {counts['held_out_documents']}"
-            )
     sizes = (os.path.getsize(train_path), os.path.getsize(held_out_path))
     write_json(
         os.path.join(arguments.output_dir, REPORT),
@@ -128,11 +120,6 @@ def read_reviews(paths):
             if number == 0 and fields == NSMC_HEADER:
                 has_columns = True
                 continue
-            if has_columns and len(fields) < 2:
-                raise InputError(
-                    f"{path}, line {number + 1}, must have the columns {', '.join(NSMC_HEADER)}. "
-                    f"Received: {line!r:.80}"
-                )
             review = fields[1].strip() if has_columns else line
             if review:
                 yield review
@@ -154,12 +141,7 @@ def read_lines(path):
                 yield from (part.strip() for part in json.loads(line)[TEXT_KEY].split("\n"))
                 yield ""
                 continue
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}, line {number}, must be UTF-8. Received: {error.reason}"
-                ) from None
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
 
 
 if __name__ == "__main__":

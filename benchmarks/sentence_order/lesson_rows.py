@@ -8,8 +8,6 @@ import random
 
 import numpy as np
 
-from benchmarks.sentence_order.lessons import KINDS
-from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
@@ -63,15 +61,6 @@ class LessonRows:
         )
         self.format = RecordFormat(length, predictions, True, False, slots)
 
-    def check(self, lessons):
-        """Raises an InputError unless the text has documents for every `Lesson` of a list."""
-        for number, lesson in enumerate(lessons, 1):
-            for kind, documents in self.documents.items():
-                if lesson.shares.get(kind) and not len(documents):
-                    raise InputError(
-                        f"lesson {number} needs {KINDS[kind]}. Received: a text without any"
-                    )
-
     def block(self, number, lesson, rows):
         """Draws `rows` rows.
 
@@ -114,12 +103,7 @@ class LessonRows:
         for number in itertools.count():
             if len(pairs) >= rows:
                 break
-            if number == FRUITLESS and not pairs:
-                where = "with" if beginning else "without"
-                raise InputError(
-                    f"the text to measure on must have rows {where} the beginning of a document. "
-                    f"Received: none in {number} passes"
-                )
+            assert pairs or number < FRUITLESS
             for index in range(text.num_documents):
                 for pair in make_pairs(text, index, self._rules(), balance, rng):
                     begins = pair.first_start in starts or pair.second_start in starts

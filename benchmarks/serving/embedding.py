@@ -60,7 +60,7 @@ def main(options):
 
 def rows(options):
     """Yields a row of the table for every size."""
-    texts = read_texts(options.texts, "texts", options.count)
+    texts = read_texts(options.texts, options.count)
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             model = REFERENCE_MODEL

@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import cell, flag, launch, print_table, seconds_of, some_of, take_turns
-from bert_common.errors import InputError
 from finetuning.similarity.approximate import as_array, make_index, search_index
 from finetuning.similarity.ranking import search, unit_vectors
 
@@ -42,11 +41,7 @@ def main(options):
         corpus, queries = vectors[: -options.queries], vectors[-options.queries :]
     else:
         corpus, queries = make_vectors(options)
-    if len(corpus) <= TOP:
-        raise InputError(
-            f"there must be more than {TOP} vectors besides the queries of --file, or --vectors. "
-            f"Received: {len(corpus)}"
-        )
+    assert len(corpus) > TOP
     print_table(headings, rows(options, corpus, queries))
 
 

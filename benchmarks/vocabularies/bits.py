@@ -38,7 +38,6 @@ from benchmarks.vocabularies.text import (
     row,
     unknown_share,
 )
-from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from bert_tf.config import BertConfig
@@ -60,13 +59,7 @@ class Model(NamedTuple):
 
 def parse_models(text):
     """Parses --models to a list of `Model`s."""
-    parts = [part.split(":") for part in text.split(",")]
-    if any(len(part) != len(Model._fields) for part in parts):
-        raise InputError(
-            "--models must be NAME:CONFIG:CHECKPOINT_FOLDER:TOKENIZER_FOLDER, comma-separated. "
-            f"Received: {text}"
-        )
-    return [Model(*part) for part in parts]
+    return [Model(*part.split(":")) for part in text.split(",")]
 
 
 def measure(models, held_out, characters, count):
@@ -83,8 +76,7 @@ def measure(models, held_out, characters, count):
     texts = list(passages(documents, all_cuts, characters))
     rng = random.Random(SEED)
     rng.shuffle(texts)
-    if len(texts) <= count:
-        raise InputError(f"--held_out must have more than {count} passages. Received: {len(texts)}")
+    assert len(texts) > count
     examples = [choose_masked(eojeols, spans, rng) for eojeols in texts]
     measured, others = examples[:count], examples[count:]
     results = {"examples": count, "characters": masked_characters(measured)}
@@ -98,11 +90,7 @@ def measure(models, held_out, characters, count):
 def bits_of(model, cuts, measured, others):
     """Returns a model's bits per character on `measured`; `others` give frequencies."""
     config, limit = BertConfig.from_json_file(model.config), limits_of(measured, cuts)
-    if limit.length > config.max_position_embeddings:
-        raise InputError(
-            f"passages must fit into {config.max_position_embeddings} positions: --characters must "
-            f"be smaller. Received: {limit.length} pieces"
-        )
+    assert limit.length <= config.max_position_embeddings, "--characters must be smaller"
     loss_of = checkpoint_loss(config, find_weights(model.folder), BATCH)
     at_once, in_turn = measure_bits(loss_of, measured, cuts, limit)
     known, asked = (

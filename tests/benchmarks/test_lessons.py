@@ -7,7 +7,6 @@ from benchmarks.reference.text import documents
 from benchmarks.sentence_order.lesson_rows import LessonRows
 from benchmarks.sentence_order.lessons import Lesson, read_lessons
 from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
-from bert_common.errors import InputError
 from create_pretraining_data.instances.text import tokenize_documents
 from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT, printed_by
@@ -127,27 +126,6 @@ def test_lessons_are_read():
     first, second = read_lessons(ROOT / "benchmarks" / "sentence_order" / "natural.json")
     shares = {"natural": 0.95, "single": 0.05}
     assert (first, second) == (Lesson(707, shares, rate=0.6), Lesson(13_293, shares))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{", "[]", "{}", "[1]", '[{"updates": 1}]',
-        '[{"updates": 1, "shares": {"natural": 1}, "speed": 1}]',
-        '[{"updates": 1, "shares": {"natural": 0.5}}]',
-        '[{"updates": 1, "shares": {"natural": 0.5, "reviews": 0.5}}]',
-        '[{"updates": 1, "shares": {"natural": 2, "single": -1}}]',
-        '[{"updates": 0, "shares": {"natural": 1}}]',
-        '[{"updates": 2.5, "shares": {"natural": 1}}]',
-        '[{"updates": 1, "shares": {"natural": 1}, "rate": "fast"}]',
-    ],
-)  # fmt: skip
-def test_lessons_that_are_none_are_refused(tmp_path, text):
-    path = tmp_path / "lessons.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match="must") as caught:
-        read_lessons(path)
-    assert str(path) in str(caught.value) and str(caught.value).count("Received") == 1
 
 
 def test_file_keeps_a_text(tmp_path, tokenizer):

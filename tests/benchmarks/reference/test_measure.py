@@ -14,7 +14,6 @@ import pytest
 from benchmarks.reference import measure as measure_module
 from benchmarks.reference.ledger import this_machine
 from benchmarks.reference.measure import measure, read_scores
-from bert_common.errors import InputError
 
 # A program that works for 0.3 seconds of the processor, and can kill itself.
 PROGRAM = """
@@ -53,14 +52,14 @@ def test_a_run_is_measured_once(tmp_path):
     assert run_program(tmp_path, seed=3) == run
     assert (tmp_path / "starts").read_text() == "x"
     assert os.listdir(tmp_path / "work") == []
-    with pytest.raises(InputError, match="stand for one command"):
+    with pytest.raises(AssertionError, match="a/b of .* is of: python"):
         run_program(tmp_path, dies_at="xxx")
 
 
 @pytest.mark.slow
 def test_starts_of_a_killed_run_add_up(tmp_path):
     for _ in range(2):
-        with pytest.raises(InputError, match="exit status 0. Received: -9"):
+        with pytest.raises(subprocess.CalledProcessError, match="died with .*SIGKILL"):
             run_program(tmp_path, dies_at="x,xx")
         assert not (tmp_path / "docs").exists()
     run = run_program(tmp_path, dies_at="x,xx")
@@ -70,9 +69,9 @@ def test_starts_of_a_killed_run_add_up(tmp_path):
 
 def test_failed_program_leaves_no_run(tmp_path):
     options = {"ledger": tmp_path / "runs.jsonl", "work_dir": str(tmp_path)}
-    with pytest.raises(InputError, match="exit status 0. Received: 5"):
+    with pytest.raises(subprocess.CalledProcessError, match="exit status 5"):
         measure("a", ["python", "-c", "raise SystemExit(5)"], dict, **options)
-    with pytest.raises(InputError, match="nothing-of-this-name must start"):
+    with pytest.raises(FileNotFoundError):
         measure("b", ["nothing-of-this-name"], dict, **options)
     assert not (tmp_path / "runs.jsonl").exists()
 
@@ -116,7 +115,7 @@ def test_an_unfinished_run_is_of_one_command(tmp_path):
     cost = measure_module.Cost("one", "1", 5.0, 6.0, 7.0)
     path.write_text(json.dumps(dataclasses.asdict(cost)))
     assert measure_module._read_cost(str(path), "one", "1") == cost
-    with pytest.raises(InputError, match=r"a.cost.json\): one. Received: other$"):
+    with pytest.raises(AssertionError, match="a.cost.json: one"):
         measure_module._read_cost(str(path), "other", "2")
     missing = str(tmp_path / "b.cost.json")
     assert measure_module._read_cost(missing, "other", "2") == measure_module.Cost("other", "2")

@@ -16,9 +16,8 @@ from safetensors.numpy import load_file
 from benchmarks.common import parser_of
 from benchmarks.reference import measure, program
 from benchmarks.reference.ledger import read_runs
-from benchmarks.reference.program import keep_to_one_name, run_stages
+from benchmarks.reference.program import run_stages
 from benchmarks.reference.stages import make_stages
-from bert_common.errors import InputError
 from tests.support.paths import PYTHONPATH, ROOT
 from tests.support.reference_files import write_events, write_nsmc
 
@@ -170,40 +169,6 @@ def test_going_on_from_a_model(tmp_path):
     assert "--model_dir=output/reference/pretraining/128 " in commands["positions/512"]
     assert "--init_checkpoint=output/reference/positions/512" in commands["pretraining/512"]
     assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
-
-
-BAD_FLAGS = {
-    "no corpus": ({"corpus": "none.txt"}, "--corpus must match a file"),
-    "no tasks": ({"tasks_dir": "docs"}, "--tasks_dir must hold a folder of a task"),
-    "a name of two parts": ({"name": "a/b"}, "--name must be letters"),
-    "a file in the place of a folder": ({"docs_dir": "README.md"}, "--docs_dir must be a folder"),
-    "no time": ({"hours": -1}, "--hours must be at least 0"),
-    "no model": ({"hours": 0}, "--hours=0 needs a model to measure"),
-    "a length of no phase": ({"size": "mini", "lengths": "64,256"}, "--lengths must be among the"),
-    "lengths out of order": ({"size": "mini", "lengths": "128,64"}, "--lengths must be among the"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_FLAGS)
-def test_bad_flags(case, tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    given, message = BAD_FLAGS[case]
-    with pytest.raises(InputError, match=message):
-        program.main(flags(**given, output_dir=tmp_path))
-
-
-def test_a_folder_is_of_one_name_and_of_one_ledger(tmp_path, monkeypatch):
-    """Another run's weights there would be measured as those of this one."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(program, "run_stages", lambda *_: pytest.fail("not refused"))
-    (tmp_path / "name.txt").touch()  # as an interrupted copy may leave it
-    for _ in range(2):
-        keep_to_one_name(flags(name="first", output_dir=tmp_path))
-    with pytest.raises(InputError, match="the folder of --name=first, with --name=second"):
-        program.main(flags(name="second", output_dir=tmp_path))
-    (tmp_path / "ledger.txt").write_text("other.jsonl")
-    with pytest.raises(InputError, match="the work of another ledger"):
-        program.main(flags(name="first", output_dir=tmp_path))
 
 
 @pytest.mark.slow

@@ -3,12 +3,9 @@
 import gzip
 import json
 
-import pytest
-
 from benchmarks.common import parser_of
 from benchmarks.reference import text
 from benchmarks.reference.tasks import find_tasks
-from bert_common.errors import InputError
 from tests.support.reference_files import write_nsmc
 
 
@@ -101,19 +98,3 @@ def write_tasks(folder, review, context, tagged):
             continue
         path = folder / "klue-ner-v1.1" / f"klue-ner-v1.1_{split}.tsv"
         path.write_text(f"## klue-ner-v1_{split}_00000\t{sentence}\n{body}\n")
-
-
-BAD_TEXT = {
-    "too few documents": (b"a\n\nb\n", "one to hold out .* Received: 2 and 0"),
-    "no UTF-8": (b"\xff\n", "line 1, must be UTF-8"),
-    "a damaged gzip file": (gzip.compress(b"a\n" * 99)[:-9], "must be a complete gzip file"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_TEXT)
-def test_bad_text(case, tmp_path):
-    content, message = BAD_TEXT[case]
-    (tmp_path / "a.txt").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        divide(tmp_path, corpus=f"{tmp_path}/a.txt")
-    assert not (tmp_path / "out" / "report.json").exists()
