@@ -105,7 +105,7 @@ REFUSED_OF_A_CLASSIFIER = (
     (lambda m: m.predict({"가": 1}), IN_LIST),
     (lambda m: m.predict(Table()), IN_LIST),
     (lambda m: m.predict([None]), "this model takes texts, or pairs"),
-    (lambda m: m.fill_mask("[MASK]"), "needs a pre-trained model .*classification"),
+    (lambda m: m.fill_mask("[MASK]"), "guesses need a pre-trained model .*classification"),
 )
 
 
