@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# When a flag may differ from the value that a fine-tuned model's folder records: never, only in
-# runs that do not train, or always.
+# In which runs with a fine-tuned model something holds of a value that its folder records: in none,
+# in those that do not train, or in all.
 NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
 
 
@@ -20,15 +20,14 @@ class Setting(NamedTuple):
     least: float | None = None  # the lower bound of a number
     choices: tuple[str, ...] = ()  # the allowed texts; () for any
     needed: bool = False  # whether the value is required and may not be null
-    changeable: str = NEVER  # when a flag may differ from the recorded value
+    # In which runs a flag may differ from the value that this project's training recorded.
+    changeable: str = NEVER
     # The values that may replace each other as if `changeable` were `UNTRAINED`.
     alike: tuple[str, ...] = ()
     of_own_files: bool = False  # whether it describes a user's own files
-    # Whether training that starts from such a model uses its value unless a flag gives one.
-    inherited: bool = False
-    # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
-    # gives one; a flag may not change a list.
-    evaluated: bool = False
+    # In which runs that start from such a model, or evaluate its folder for transformers, its value
+    # is used unless a flag gives one. If `UNTRAINED`, a flag may not change a list.
+    inherited: str = NEVER
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

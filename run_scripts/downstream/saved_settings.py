@@ -6,7 +6,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
-from finetuning.settings import ALWAYS, NEVER, split_names
+from finetuning.settings import ALWAYS, NEVER, UNTRAINED, split_names
 from finetuning.tasks import Task
 from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import ModelFolder
@@ -86,22 +86,25 @@ def _inherited(given, model, task):
     Raises an `InputError` if a list to evaluate differs from a transformers folder's, or if vectors
     of a sentence-transformers folder cannot be computed and no flag gives their pooling.
     """
-    evaluated = [n for n, s in task.settings.items() if s.evaluated and not given.do_train]
-    names = [name for name, setting in task.settings.items() if setting.inherited] + evaluated
-    if not (names and model.checkpoint):
+    runs = (ALWAYS,) if given.do_train else (ALWAYS, UNTRAINED)
+    settings = {name: s for name, s in task.settings.items() if s.inherited in runs}
+    if not (settings and model.checkpoint):
         return {}
     if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
         read_sentence_modules(model.checkpoint_folder.path)  # raises the error
     if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
-    open_names = [name for name in names if isinstance(getattr(given, name), PerModel | None)]
     check_settings(task, saved, path)
-    for name in (name for name in evaluated if task.settings[name].kind is str):
-        value, trained = getattr(given, name), saved.get(name)
-        if value and trained and {*split_names(value)} != {*split_names(trained)}:
+    inherited = {}
+    for name, setting in settings.items():
+        value, trained = getattr(given, name), saved[name]
+        is_list = setting.kind is str and setting.inherited == UNTRAINED
+        if value is None or isinstance(value, PerModel):
+            inherited[name] = trained
+        elif is_list and value and trained and {*split_names(value)} != {*split_names(trained)}:
             raise _other_value(name, model.checkpoint_folder, trained, value)
-    return {name: saved[name] for name in open_names if name in saved}
+    return inherited
 
 
 def _other_value(name, folder, trained, value):
