@@ -25,6 +25,7 @@ from model_formats.load_folder import load_folder
 from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective
 from model_formats.runtimes.ids_graph import make_graph
 from model_formats.weights import open_weights
+from tests.support.crosses import slow
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
 from tests.support.record_files import FORMAT, make_files
@@ -79,7 +80,7 @@ class OddTokens(EncoderModel):
         return {"odd_logits": output}
 
 
-@pytest.mark.parametrize("parts", (pytest.param(1, marks=pytest.mark.slow), 2))
+@pytest.mark.parametrize("parts", (slow(1), 2))
 def test_it_is_trained_reported_and_measured(tmp_path, parts):
     keras.utils.set_random_seed(3)
     strategy = tf.distribute.get_strategy()

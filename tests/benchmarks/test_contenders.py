@@ -9,6 +9,7 @@ from benchmarks import common, contender
 from benchmarks.speed import contenders, training
 from model_formats.encoders import ENCODERS
 from tests.support.benchmark_programs import table
+from tests.support.crosses import slow
 from tests.support.tiny_models import SIZES
 
 
@@ -99,10 +100,10 @@ def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
 EACH_ONCE = pytest.mark.parametrize(
     "model, precision",
     (
-        pytest.param("bert", "float32", marks=pytest.mark.slow),
+        slow("bert", "float32"),
         ("albert", "bfloat16"),
-        pytest.param("bert", "bfloat16", marks=pytest.mark.slow),
-        pytest.param("albert", "float32", marks=pytest.mark.slow),
+        slow("bert", "bfloat16"),
+        slow("albert", "float32"),
     ),
 )
 

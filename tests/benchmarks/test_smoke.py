@@ -10,6 +10,7 @@ import pytest
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.training.evaluation import read_results
 from tests.support.benchmark_programs import output_of
+from tests.support.crosses import slow
 from tests.support.paths import ROOT, TEST_DATA
 from tests.support.task_data import number_questions, write_questions
 from tests.support.tiny_models import tiny_model, write_config
@@ -186,9 +187,7 @@ def write_tasks(folder):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if run.slow else n for n, run in RUNS.items()]
-)
+@pytest.mark.parametrize("name", [slow(n) if run.slow else n for n, run in RUNS.items()])
 def test_a_tiny_run(name, folder, tmp_path):
     run = RUNS[name]
     # Not imported: torch's compiler crashes in a process that has imported TensorFlow before.

@@ -18,6 +18,7 @@ from tests.support.create_data_runs import (
     run_small,
     run_tasks,
 )
+from tests.support.crosses import slow
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -57,7 +58,7 @@ def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags)
     assert description["examples"] == len(records(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("workers", [slow(1), 2])
 def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
     empty = '{"text": ""}\n{"text": " \\n "}\n' * CHUNK_BYTES
     path = tmp_path / "text.jsonl"

@@ -31,6 +31,7 @@ from tests.support.create_data_runs import (
     start,
     until,
 )
+from tests.support.crosses import but_slow
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -38,10 +39,7 @@ pytestmark = pytest.mark.usefixtures("small")
 QUICK = ("in pass 1", "in pass 2", "before the end")
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in KILLS],
-)
+@pytest.mark.parametrize("moment", but_slow(KILLS, QUICK))
 def test_killed_and_started_again(corpus, whole, tmp_path, moment):
     run_and_die(corpus, tmp_path, preparation=KILLS[moment])
     assert (len(chunks_in(tmp_path)) > 3) == (moment != "in the first chunk")
@@ -102,10 +100,10 @@ def whole_of_40(corpus, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "workers"),
-    [
-        pytest.param(name, count, marks=[pytest.mark.slow] * ((name, count) != ("Ctrl-C twice", 2)))
-        for name, count in [*((name, 2) for name in SIGNALS), ("Ctrl-C twice", 1), ("SIGTERM", 1)]
-    ],
+    but_slow(
+        [*((name, 2) for name in SIGNALS), ("Ctrl-C twice", 1), ("SIGTERM", 1)],
+        [("Ctrl-C twice", 2)],
+    ),
 )
 def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, workers):
     """As a terminal and a scheduler send them: to every process of the program."""

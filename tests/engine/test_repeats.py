@@ -28,6 +28,7 @@ from tests.support.create_data_runs import (
     start,
     until,
 )
+from tests.support.crosses import slow
 
 __all__ = ["corpus"]
 
@@ -249,9 +250,7 @@ QUICK = ("in the hashes", "while comparing", "in a chunk")
 @pytest.mark.parametrize(
     ("moment", "choice"),
     [
-        (moment, choice)
-        if choice == "lines" and moment in QUICK
-        else pytest.param(moment, choice, marks=pytest.mark.slow)
+        (moment, choice) if choice == "lines" and moment in QUICK else slow(moment, choice)
         for choice in ("lines", "documents")
         for moment in MOMENTS
     ],

@@ -14,6 +14,7 @@ from model_formats.load_folder import load_folder
 from model_formats.weights import as_float16
 from run_scripts import classifier
 from run_scripts.conversion import export_model
+from tests.support.crosses import slow
 from tests.support.models.model_folders import drop_weights, write_folder
 from tests.support.programs import features, one_line
 from tests.support.task_data import WORDS, write_splits
@@ -73,10 +74,7 @@ def test_two_exports_are_equal_byte_by_byte(tmp_path):
     assert found[0] == found[1] and {"model.safetensors", "export.json"} < found[0].keys()
 
 
-@pytest.mark.parametrize(
-    "head",
-    ["both", *(pytest.param(h, marks=pytest.mark.slow) for h in ("no sentence head", "encoder"))],
-)
+@pytest.mark.parametrize("head", ["both", *(slow(h) for h in ("no sentence head", "encoder"))])
 def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch):
     """Also where the folder has fewer outputs than the model."""
     write_folder(tmp_path / "in")

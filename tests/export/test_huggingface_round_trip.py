@@ -13,6 +13,7 @@ from model_formats import google
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from model_formats.transformers_files.task_settings import check_head, settings_of
+from tests.support.crosses import slow
 from tests.support.models.model_folders import change_json, write_folder
 from tests.support.models.served_models import write_strong_folder
 
@@ -31,7 +32,7 @@ def exported(folder, output, write=export):
 @pytest.mark.parametrize(
     "task",
     # The other heads' names are in test_huggingface_export.py.
-    ["pretraining", *(pytest.param(t, marks=pytest.mark.slow) for t in TASKS if t != "ner"), "ner"],
+    ["pretraining", *(slow(t) for t in TASKS if t != "ner"), "ner"],
 )
 def test_weights_labels_configuration(kind, sizes, task, tmp_path):
     write_folder(tmp_path / "in", kind, task, sizes)

@@ -21,6 +21,7 @@ from finetuning.ner.labels import (
     window_bounds,
 )
 from finetuning.ner.task import predict_tags
+from tests.support.crosses import slow
 from tests.support.paths import SHARED
 from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
 from tests.support.vocabularies import JAMO, write_pieces
@@ -316,10 +317,7 @@ def test_reachable_scores_of_hand_written_sentences(tokenizer):
 
 @pytest.mark.parametrize(
     "name, entity, character",
-    (
-        ("bert_multi_cased.txt", 0.9045, 0.9908),
-        pytest.param("kcbert.txt", 0.8341, 0.9829, marks=pytest.mark.slow),
-    ),
+    (("bert_multi_cased.txt", 0.9045, 0.9908), slow("kcbert.txt", 0.8341, 0.9829)),
 )
 def test_reachable_scores_of_real_vocabularies(name, entity, character):
     """On KLUE-NER's development set; the spaces inside entities come back too."""

@@ -9,6 +9,7 @@ from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
 from finetuning.classification.head import SequenceClassifier
 from finetuning.prediction import Predictor
+from tests.support.crosses import slow
 from tests.support.tiny_models import SIZES, make_examples, strategy_of
 
 BOUNDARIES = (8, 16, 32)
@@ -48,8 +49,8 @@ def plain():
     "devices, size, boundaries",
     (
         (1, 4, BOUNDARIES),  # the last batch has one
-        pytest.param(1, 100, (32,), marks=pytest.mark.slow),
-        pytest.param(2, 4, BOUNDARIES, marks=pytest.mark.slow),
+        slow(1, 100, (32,)),
+        slow(2, 4, BOUNDARIES),
         (2, 5, BOUNDARIES),  # three for a device
     ),
 )

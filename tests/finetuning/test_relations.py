@@ -12,6 +12,7 @@ from finetuning.datasets import DATASETS
 from finetuning.inputs import encode_around, encode_pair
 from finetuning.metrics import score
 from finetuning.readers import Entity, Example, mark_entities, read_split
+from tests.support.crosses import slow
 from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.refusals import refused
 from tests.support.task_data import read_table, write_tokenizer
@@ -184,9 +185,7 @@ def relation(number):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "steps", (pytest.param(60, marks=pytest.mark.slow), 1), ids=("learned", "run")
-)
+@pytest.mark.parametrize("steps", (slow(60), 1), ids=("learned", "run"))
 def test_the_program_learns_relations(tmp_path, capsys, steps):
     """Rows are shorter than the longest sentences, whose objects are seen all the same."""
     job = ClassifierJob(tmp_path)

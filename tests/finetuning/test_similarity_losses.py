@@ -11,6 +11,7 @@ from bert_tf import BertConfig, BertModel
 from bert_tf.objective import total_loss
 from finetuning.similarity import losses
 from finetuning.similarity.head import SentenceEncoder
+from tests.support.crosses import slow
 from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import SIZES, assert_close, without_graphs
 from tests.support.training_checks import train
@@ -172,15 +173,8 @@ def random_texts(seed=0, texts=3, rows=ROWS):
     }
 
 
-@pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("devices", "parts"),
-    [
-        (2, 2),
-        pytest.param(1, 4, marks=pytest.mark.slow),
-        pytest.param(2, 1, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("xla", [False, slow(True)])
+@pytest.mark.parametrize(("devices", "parts"), [(2, 2), slow(1, 4), slow(2, 1)])
 def test_parts_of_a_batch_are_one_large_batch(float64, devices, parts, xla):
     """All weights, moments and sums after three updates, in float64."""
     batch = random_texts()
@@ -257,7 +251,7 @@ def test_both_passes_of_a_part_drop_the_same(float64, tmp_path):
     assert sorted(collections.Counter(seen).values()) == [2, 2]  # two parts, each twice
 
 
-@pytest.mark.parametrize("training", ["simcse", pytest.param("cosine", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("training", ["simcse", slow("cosine")])
 def test_other_objectives_train(float64, training):
     batch = random_texts(texts=2)
     if training == "simcse":

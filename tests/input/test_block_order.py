@@ -14,6 +14,7 @@ from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.reader import count_records
+from tests.support.crosses import slow
 from tests.support.record_files import FORMAT, assert_same_batches, describe, make_files
 from tests.support.tiny_models import tiny_model
 
@@ -56,10 +57,10 @@ def test_a_pass_is_every_record_once_and_can_be_entered_anywhere(blocks_of, coun
     (
         ((7, 20, 13), 9),
         ((41,), 50_000),
-        pytest.param((3,) * 20, 9, marks=pytest.mark.slow),
-        pytest.param((7, 20, 13), 50_000, marks=pytest.mark.slow),
-        pytest.param((41,), 9, marks=pytest.mark.slow),
-        pytest.param((3,) * 20, 50_000, marks=pytest.mark.slow),
+        slow((3,) * 20, 9),
+        slow((7, 20, 13), 50_000),
+        slow((41,), 9),
+        slow((3,) * 20, 50_000),
     ),
 )
 def test_what_is_read_is_what_the_order_names(tmp_path, blocks_of, counts, size):

@@ -8,6 +8,7 @@ from bert_tf.input.length_buckets import BUCKET, WINDOW
 from bert_tf.input.pipeline import training_dataset
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from tests.support.crosses import slow
 from tests.support.record_files import (
     DYNAMIC,
     FORMAT,
@@ -73,11 +74,7 @@ def take(dataset, count):
     return list(dataset.take(count).as_numpy_iterator())
 
 
-@pytest.mark.parametrize(
-    "record_format",
-    (FORMAT, pytest.param(DYNAMIC, marks=pytest.mark.slow)),
-    ids=("masked", "unmasked"),
-)
+@pytest.mark.parametrize("record_format", (FORMAT, slow(DYNAMIC)), ids=("masked", "unmasked"))
 def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     files = files_of_all_lengths(tmp_path, record_format)
     found = take(dataset(files, record_format=record_format), 4 * WINDOW)
@@ -100,8 +97,7 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
 
 
 @pytest.mark.parametrize(
-    "start_step",
-    (*(pytest.param(i, marks=pytest.mark.slow) for i in (1, WINDOW)), WINDOW - 1, 3 * WINDOW + 5),
+    "start_step", (*(slow(i) for i in (1, WINDOW)), WINDOW - 1, 3 * WINDOW + 5)
 )
 def test_the_order_continues_from_any_step(tmp_path, start_step):
     files = files_of_all_lengths(tmp_path, DYNAMIC)
@@ -123,14 +119,7 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
     assert_same_batches(found, expected)
 
 
-@pytest.mark.parametrize(
-    "step, start",
-    (
-        pytest.param(0, (0, 0), marks=pytest.mark.slow),
-        pytest.param(20, (0, 0), marks=pytest.mark.slow),
-        (25, (7, 31)),
-    ),
-)
+@pytest.mark.parametrize("step, start", (slow(0, (0, 0)), slow(20, (0, 0)), (25, (7, 31))))
 def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))

@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, most_frequent_share, training_dataset
 from bert_tf.input.training_records import TrainingRecords
+from tests.support.crosses import slow
 from tests.support.record_files import (
     FORMAT,
     LAYOUTS,
@@ -54,9 +55,7 @@ def test_the_order_follows_the_seed(tmp_path):
     assert first_ids(training(files, seed=1), 10) != first_ids(training(files, seed=2), 10)
 
 
-@pytest.mark.parametrize(
-    "start_step", [pytest.param(i, marks=pytest.mark.slow) for i in (1, 10)] + [9, 25]
-)
+@pytest.mark.parametrize("start_step", [slow(i) for i in (1, 10)] + [9, 25])
 def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
     files = make_files(tmp_path, COUNTS)
     expected = first_ids(training(files), start_step + 5)[start_step:]
@@ -65,9 +64,7 @@ def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 @pytest.mark.parametrize(
-    "record_format, start_step",
-    ((FORMAT, 9), pytest.param(PACKED, 0, marks=pytest.mark.slow)),
-    ids=("ordinary", "packed"),
+    "record_format, start_step", ((FORMAT, 9), slow(PACKED, 0)), ids=("ordinary", "packed")
 )
 def test_workers_share_the_global_batch(tmp_path, count, replicas, record_format, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
@@ -171,12 +168,7 @@ def test_features_have_the_shapes_and_types_of_the_model(tmp_path, record_format
 
 
 @pytest.mark.parametrize(
-    "sequences, boundary",
-    (
-        (0, True),
-        (3, False),
-        *(pytest.param(*c, marks=pytest.mark.slow) for c in ((0, False), (3, True))),
-    ),
+    "sequences, boundary", ((0, True), (3, False), *(slow(*c) for c in ((0, False), (3, True))))
 )
 def test_features_without_labels(tmp_path, sequences, boundary):
     record_format = dataclasses.replace(
@@ -206,11 +198,7 @@ def test_evaluation_reads_every_record_once(tmp_path):
 
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize(
-    "record_format",
-    (pytest.param(FORMAT, marks=pytest.mark.slow), PACKED),
-    ids=("ordinary", "packed"),
-)
+@pytest.mark.parametrize("record_format", (slow(FORMAT), PACKED), ids=("ordinary", "packed"))
 def test_workers_evaluate_every_record_once(tmp_path, count, replicas, record_format):
     rows = {}
     files = make_files(tmp_path, (5, 5), record_format, change=rows.__setitem__)

@@ -12,6 +12,7 @@ from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records, explain_failure
 from create_pretraining_data.records.tfrecord import FRAME
+from tests.support.crosses import slow
 from tests.support.record_files import (
     DYNAMIC,
     FORMAT,
@@ -70,9 +71,9 @@ def test_files_of_two_shapes_name_both(tmp_path, name):
         (FORMAT, "next_sentence_labels", 2),
         (PACKED, "segment_index", 4),
         (PACKED, "position_ids", 32),
-        pytest.param(PACKED, "sequence_starts", 16, marks=pytest.mark.slow),
+        slow(PACKED, "sequence_starts", 16),
         (PACKED, "sequence_starts", -1),
-        pytest.param(PACKED, "next_sentence_labels", 2, marks=pytest.mark.slow),
+        slow(PACKED, "next_sentence_labels", 2),
     ),
     ids=lambda each: "packed" if each is PACKED else "ordinary" if each is FORMAT else None,
 )

@@ -23,6 +23,7 @@ from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data_plan import make_settings
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.parser import parse
+from tests.support.crosses import but_slow, slow
 from tests.support.paths import SHARED, TEST_DATA
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
@@ -129,9 +130,7 @@ MASKINGS = pytest.mark.parametrize(
 
 
 @MASKINGS
-@pytest.mark.parametrize(
-    "setting", [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SETTINGS]
-)
+@pytest.mark.parametrize("setting", but_slow(SETTINGS, QUICK))
 def test_masking_rate_and_replacements_are_googles(setting, mask):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
@@ -302,7 +301,7 @@ def test_lengths_do_not_tell_the_order_of_short_documents():
     check_lengths_do_not_tell_the_order(make_all(cut, tokenizer, "sop", 3, MAX_SEQ_LENGTH))
 
 
-@pytest.mark.parametrize("length", [128, pytest.param(512, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [128, slow(512)])
 def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     text = SHARED / "data/kowiki/kowiki_2MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"

@@ -18,6 +18,7 @@ from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
+from tests.support.crosses import slow
 from tests.support.record_files import (
     DYNAMIC,
     DYNAMIC_FORMATS,
@@ -91,7 +92,7 @@ def dataset(files, record_format, seed=1, start_step=0, shard=None):
 
 @QUICK_IF_PACKED
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize("start_step", (pytest.param(0, marks=pytest.mark.slow), 13))
+@pytest.mark.parametrize("start_step", (slow(0), 13))
 def test_workers_draw_the_same_masks(tmp_path, record_format, count, replicas, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
     whole = dataset(files, record_format)

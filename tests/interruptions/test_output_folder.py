@@ -14,6 +14,7 @@ import pytest
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training.interruptions.output_folder import LOCK_FILE, lock_folder
+from tests.support.crosses import slow
 from tests.support.paths import ROOT
 from tests.support.programs import (
     NO_DROPOUT,
@@ -105,7 +106,7 @@ def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("how", ("renamed", pytest.param("removed", marks=pytest.mark.slow)))
+@pytest.mark.parametrize("how", ("renamed", slow("removed")))
 def test_the_next_checkpoint_makes_a_folder_again(job, whole, monkeypatch, capsys, how):
     steps, moved = Reporter.steps, job.folder / "moved"
 

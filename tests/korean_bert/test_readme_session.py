@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.console_blocks import sources, with_outputs
+from tests.support.crosses import but_slow
 from tests.support.readmes import PAGES
 
 METHODS = ("fill_mask", "embed", "nearest", "hidden_states", "attention")
@@ -12,13 +13,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "language",  # both show the same lines, see the next test
-    [
-        language if language == "en" else pytest.param(language, marks=pytest.mark.slow)
-        for language in TEXTS
-    ],
-)
+# Both show the same lines, see the next test.
+@pytest.mark.parametrize("language", but_slow(TEXTS, ["en"]))
 def test_output_is_what_the_lines_print(language):
     """If not: python -m tests.support.console_blocks README*.md docs/python*.md"""
     assert with_outputs(TEXTS[language]) == TEXTS[language]

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization import OPTIMIZERS, AdamWeightDecay
+from tests.support.crosses import slow
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     ONE_LAYER,
@@ -55,7 +56,7 @@ def test_lamb_equals_keras(float64):
     np.testing.assert_allclose(layer.kernel.numpy(), other.kernel.numpy(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("xla", (False, pytest.param(True, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("xla", (False, slow(True)))
 def test_the_step_counts_updates(float64, xla):
     """Each update of a model follows from its moments and the number of the update."""
     keras.utils.set_random_seed(3)
@@ -74,9 +75,7 @@ def test_the_step_counts_updates(float64, xla):
         np.testing.assert_allclose(kernel.numpy(), before - RATE * update, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "devices, xla", ((2, False), pytest.param(1, True, marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("devices, xla", ((2, False), slow(1, True)))
 def test_a_skipped_update_is_none(float64, devices, xla):
     """The moments hold none of it; PyTorch counts no update either that its GradScaler skips."""
     batches, states = [random_batch(number) for number in range(3)], []

@@ -17,6 +17,7 @@ from bert_tf.blockwise_attention import (
     blockwise_attention,
 )
 from bert_tf.names import BLOCK_QUERIES, BLOCKWISE_TOKENS, is_blockwise
+from tests.support.crosses import slow
 from tests.support.tiny_models import assert_close, gradients_of, make_step, random_batch
 
 B, N, D = 2, 2, 8
@@ -64,7 +65,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("rate", (pytest.param(0.0, marks=pytest.mark.slow), RATE))
+@pytest.mark.parametrize("rate", (slow(0.0), RATE))
 @pytest.mark.parametrize("tokens, queries, packed", CASES)
 def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
     arrays, bias = heads(tokens, queries, packed)
@@ -75,12 +76,7 @@ def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
 
 @pytest.mark.parametrize(
     "queries, packed, xla",
-    (
-        (None, True, False),
-        (150, False, True),
-        pytest.param(None, True, True, marks=pytest.mark.slow),
-        pytest.param(150, False, False, marks=pytest.mark.slow),
-    ),
+    ((None, True, False), (150, False, True), slow(None, True, True), slow(150, False, False)),
 )
 def test_equals_the_whole_in_float32(queries, packed, xla):
     arrays, bias = heads(300, queries, packed, "float32")

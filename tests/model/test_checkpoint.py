@@ -31,6 +31,7 @@ from bert_tf.checkpoint_files import (
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
 from finetuning.classification.head import SequenceClassifier
+from tests.support.crosses import slow
 from tests.support.golden import GOLDEN, arrays, pretraining_model
 from tests.support.paths import TEST_DATA
 from tests.support.refusals import refused
@@ -223,7 +224,7 @@ def test_old_checkpoints_are_removed(tmp_path):
     assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
 
 
-@pytest.mark.parametrize("devices", (1, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("devices", (1, slow(2)))
 def test_later_updates_do_not_change_a_copy(devices):
     """A thread writes it while training continues."""
     strategy = strategy_of(devices)

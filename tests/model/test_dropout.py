@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.dropout import dropout, random_bits
 from bert_tf.training.replicas import all_reduce
+from tests.support.crosses import but_slow, slow
 from tests.support.tiny_models import (
     ONE_LAYER,
     ProbedStep,
@@ -33,12 +34,9 @@ QUICK = (("mixed_bfloat16", False, "albert"),)
 
 @pytest.mark.parametrize(
     "policy, xla, kind",
-    [
-        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
-        for case in itertools.product(
-            ("float32", "mixed_bfloat16"), (True, False), ("bert", "albert")
-        )
-    ],
+    but_slow(
+        itertools.product(("float32", "mixed_bfloat16"), (True, False), ("bert", "albert")), QUICK
+    ),
 )
 def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
     with computing_in(policy):
@@ -136,9 +134,7 @@ def test_dropped_units_have_no_period(width):
         assert abs(variance - 1) < SIGMAS * np.sqrt(2 / len(shares))
 
 
-@pytest.mark.parametrize(
-    "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])]
-)
+@pytest.mark.parametrize("seed", [SEEDS[0], *(slow(seed) for seed in SEEDS[1:])])
 def test_masks_of_related_seeds_are_not_related(seed):
     """A shared block's calls have seeds (a, b), (a, b + 1), ...; a step's layers any."""
     related = [(seed[0], seed[1] + i) for i in range(1, 13)]  # the calls of one block

@@ -7,6 +7,7 @@ from benchmarks.speed.devices.models import find_card
 from bert_tf import BertConfig
 from bert_tf.costs.cards import CARDS
 from bert_tf.costs.flops import forward_flops, training_flops
+from tests.support.crosses import slow
 from tests.support.tiny_models import products, tiny_model
 
 B, T, P, S = 3, 16, 4, 2
@@ -22,7 +23,7 @@ B, T, P, S = 3, 16, 4, 2
     ),
     ids=str,
 )
-@pytest.mark.parametrize("packed", (pytest.param(False, marks=pytest.mark.slow), True))
+@pytest.mark.parametrize("packed", (slow(False), True))
 def test_forward(kind, sizes, packed):
     model = tiny_model(kind, **sizes)
     names = ["input_ids", "input_mask", "segment_ids"] + ["segment_index", "position_ids"] * packed

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support.crosses import but_slow
 from tests.support.paths import ROOT, printed_by
 from tests.support.tiny_models import assert_close, random_batch
 
@@ -54,10 +55,7 @@ def run_here(model, batch, seeds):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize(
-    "kind",
-    [kind if kind == "albert" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
-)
+@pytest.mark.parametrize("kind", but_slow(KINDS, ["albert"]))
 def test_outputs_and_gradients_equal_tensorflows(tmp_path, kind, monkeypatch):
     """With dropout, padding and, for ALBERT, packed rows."""
     pytest.importorskip("jax", reason="pip install jax")

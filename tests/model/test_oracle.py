@@ -14,6 +14,7 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.pretraining import example_losses, loss_sums, pretraining_objective
 from tests.support import oracle
+from tests.support.crosses import but_slow
 
 # Of one token only: there is one key, and its attention is 1.
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
@@ -171,7 +172,7 @@ def test_float32_model(name):
 
 # The quick run has BERT, layers in groups, and embeddings wider than the layers.
 QUICK = ("albert_two_groups_of_two", "albert_wide_embeddings", "bert_three_layers_tanh")
-SOME = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONFIGS]
+SOME = but_slow(CONFIGS, QUICK)
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -209,7 +210,7 @@ def test_every_weight_matters_and_every_block_runs(name):
 
 
 # Without relu: a central difference across its corner is no derivative.
-SMOOTH = [case for case in SOME if str(CONFIGS[case.values[0]].hidden_act).lower() != "relu"]
+SMOOTH = but_slow([n for n in CONFIGS if str(CONFIGS[n].hidden_act).lower() != "relu"], QUICK)
 
 
 @pytest.mark.parametrize("name", SMOOTH)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.encoder import PACKED_INPUTS
 from bert_tf.layers import TransformerBlock, gather_positions
+from tests.support.crosses import slow
 from tests.support.tiny_models import (
     assert_close,
     gradients_of,
@@ -142,7 +143,7 @@ def assert_same_gradients(kind, tolerance, floor, **options):
     assert_close(together[1], apart[1], tolerance, floor)
 
 
-@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+@pytest.mark.parametrize("kind", (slow("bert"), "albert"))
 def test_losses_and_gradients_in_float64(float64, kind):
     assert_same_gradients(kind, 1e-9, floor=1e-3, recompute="block")
 

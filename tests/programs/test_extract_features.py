@@ -16,6 +16,7 @@ from finetuning.inputs import encode_pair, read_pairs
 from run_scripts.extract_features import ExtractFeaturesFlags, main
 from run_scripts.flags.parser import parse
 from tests.support import oracle
+from tests.support.crosses import slow
 from tests.support.tiny_models import SIZES, tiny_model
 from tokenization import FullTokenizer, load_tokenizer
 
@@ -114,7 +115,7 @@ def json_lines(path):
         yield [piece["token"] for piece in line["features"]], np.array(values), numbers
 
 
-@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+@pytest.mark.parametrize("kind", (slow("bert"), "albert"))
 def test_google_s_lines(tmp_path, kind, capsys):
     job = Job(tmp_path, kind)
     assert job.run(layers="-1,0,-2") == 0
@@ -172,10 +173,7 @@ POOLED = {
 }
 
 
-@pytest.mark.parametrize(
-    "pooling",
-    (None, "max", *(pytest.param(p, marks=pytest.mark.slow) for p in POOLED if p != "max")),
-)
+@pytest.mark.parametrize("pooling", (None, "max", *(slow(p) for p in POOLED if p != "max")))
 def test_arrays_with_a_vector_a_line(job, pooling):
     assert job.run(output_file=job.folder / "out.npz", pooling=pooling, layers="1,-2") == 0
     with np.load(job.folder / "out.npz") as file:

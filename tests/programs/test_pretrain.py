@@ -9,6 +9,7 @@ from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.declaration import INT32_MAX
+from tests.support.crosses import slow
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
     NO_DROPOUT,
@@ -31,9 +32,7 @@ def job(tmp_path):
     return PretrainingJob(tmp_path, **NO_DROPOUT)
 
 
-@pytest.mark.parametrize(
-    "kind, xla", (("bert", "auto"), pytest.param("albert", "off", marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("kind, xla", (("bert", "auto"), slow("albert", "off")))
 def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert job.run(kind, do_eval=True, xla=xla) == 0
     out = capsys.readouterr().out

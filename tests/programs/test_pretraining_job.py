@@ -14,6 +14,7 @@ from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import load_records
 from run_scripts.pretraining_job import make_job
+from tests.support.crosses import slow
 from tests.support.programs import (
     NO_DROPOUT,
     PretrainingJob,
@@ -67,7 +68,7 @@ def test_workers_compare_the_files(job, flag, names):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+@pytest.mark.parametrize("kind", (slow("bert"), "albert"))
 def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
     """Unless the configuration says its size; a run that is resumed keeps what it began with."""
     path = job.folder / f"{kind}.json"

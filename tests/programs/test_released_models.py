@@ -7,6 +7,7 @@ import pytest
 
 from run_scripts import classifier, create_data, ner, pretrain, race, squad
 from run_scripts.tools import fill_masks
+from tests.support.crosses import slow
 from tests.support.models.released_models import SIZE, WORDS, WRITERS
 from tests.support.programs import features, results
 from tests.support.task_data import number_questions, write_questions, write_race, write_splits
@@ -40,10 +41,10 @@ def write_data(folder):
 @pytest.fixture(
     scope="module",
     params=(
-        pytest.param(("bert", True), id="bert", marks=pytest.mark.slow),
+        slow(("bert", True), id="bert"),
         pytest.param(("albert", True), id="albert"),
-        pytest.param(("bert", False), id="bert-real", marks=pytest.mark.slow),
-        pytest.param(("albert", False), id="albert-real", marks=pytest.mark.slow),
+        slow(("bert", False), id="bert-real"),
+        slow(("albert", False), id="albert-real"),
     ),
 )
 def released(request, tmp_path_factory):

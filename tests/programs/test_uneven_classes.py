@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from run_scripts.downstream.results import warn_of_baseline
+from tests.support.crosses import slow
 from tests.support.programs import ClassifierJob, arrays, one_line, results
 from tests.support.task_data import (
     BAD,
@@ -87,11 +88,7 @@ ALIKE = {
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize(
-    "alike",
-    ({}, pytest.param(ALIKE, marks=pytest.mark.slow)),
-    ids=("one device", "two devices and parts"),
-)
+@pytest.mark.parametrize("alike", ({}, slow(ALIKE)), ids=("one device", "two devices and parts"))
 def test_balanced_weights_change_the_training_alike(job, alike, capsys):
     uneven(job)
     flags = {"class_weights": "balanced", "train_step": 3, "optimizer": "adamw"}

@@ -4,6 +4,7 @@ import pytest
 
 from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
+from tests.support.crosses import slow
 from tests.support.programs import NO_DROPOUT, curves, one_line, results
 from tests.support.task_data import RACE_WORDS, write_race, write_race_lines
 from tests.support.tiny_models import write_config
@@ -29,7 +30,7 @@ def run(folder, *flags):
     return race.main([*given, *flags])
 
 
-@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+@pytest.mark.parametrize("kind", (slow("bert"), "albert"))
 def test_learns_and_chooses_again(kind, tmp_path):
     write_race(tmp_path, train=16, dev=6, test=4)
     assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself

@@ -16,6 +16,7 @@ from finetuning.question_answering.windows import (
     pad_windows,
     window_places,
 )
+from tests.support.crosses import slow
 from tests.support.paths import SHARED
 from tests.support.task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
 from tests.support.vocabularies import write_pieces
@@ -246,9 +247,9 @@ def test_no_room(tokenizer, questions):
     "vocabulary, tokenizer_class",
     [
         ("koelectra.txt", KoreanTokenizer),
-        pytest.param("koelectra.txt", FullTokenizer, marks=pytest.mark.slow),
-        pytest.param("bert_multi_cased.txt", KoreanTokenizer, marks=pytest.mark.slow),
-        pytest.param("bert_multi_cased.txt", FullTokenizer, marks=pytest.mark.slow),
+        slow("koelectra.txt", FullTokenizer),
+        slow("bert_multi_cased.txt", KoreanTokenizer),
+        slow("bert_multi_cased.txt", FullTokenizer),
     ],
 )
 def test_every_answer_of_korquad_by_its_offsets(tokenizer_class, vocabulary):

@@ -12,6 +12,7 @@ from create_pretraining_data.records.reader import count_records, read_format
 from create_pretraining_data.records.shard_names import collapse_output_file, expand_output_file
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, one_line
+from tests.support.crosses import slow
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -34,13 +35,10 @@ def files_of(folder, name):
 
 PAIRS = (
     ("ko.train", "ko.dev", "ko.json", "ko.dev.json"),
-    pytest.param(
-        *("wiki.tfrecord@2", "wiki.tfrecord@3", "wiki.json", "wiki.tfrecord@3.json"),
-        marks=pytest.mark.slow,
-    ),
+    slow("wiki.tfrecord@2", "wiki.tfrecord@3", "wiki.json", "wiki.tfrecord@3.json"),
     ("wiki.tfrecord@2", "wiki.tfrecord", "wiki.json", "wiki.tfrecord.json"),
     ("o.json", "o.tfrecord@2", "o.json.json", "o.tfrecord@2.json"),
-    pytest.param("o", "o.tfrecord", "o.json", "o.tfrecord.json", marks=pytest.mark.slow),
+    slow("o", "o.tfrecord", "o.json", "o.tfrecord.json"),
 )
 
 

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from run_scripts.flags.objectives import measured_pairs
+from tests.support.crosses import slow
 from tests.support.programs import PretrainingJob, curves, one_line, results
 from tests.support.record_files import FORMAT, describe, make_files
 
@@ -51,7 +52,7 @@ class OwnRecords(PretrainingJob):
         return results(output)
 
 
-@pytest.fixture(scope="module", params=("bert", pytest.param("albert", marks=pytest.mark.slow)))
+@pytest.fixture(scope="module", params=("bert", slow("albert")))
 def trained(request, tmp_path_factory):
     """A model that was trained with sop until it knows the label from the piece."""
     kind = request.param

@@ -17,6 +17,7 @@ from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.similarity.head import SentenceEncoder
 from model_formats.saved_model.export import check, export, make_signatures
+from tests.support.crosses import slow
 from tests.support.models.served_models import call_signature, loaded_model, strong_head
 from tests.support.paths import LAYERS, ROOT, printed_by
 from tests.support.task_data import CONTEXTS
@@ -147,7 +148,7 @@ def test_model_without_a_tokenizer(exported, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("positions", (1, pytest.param(3, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("positions", (1, slow(3)))
 def test_a_model_of_few_positions(positions, tokenizer, tmp_path):
     sizes = {"max_position_embeddings": positions}
     loaded = loaded_model(make_classifier, "classification", tokenizer, SETTINGS, **sizes)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf.summaries.histograms import BUCKETS, KINDS, histogram, layer_groups
 from bert_tf.training.loop import steps_until_stop
+from tests.support.crosses import slow
 from tests.support.programs import PretrainingJob, events_of
 from tests.support.reporters import make_reporter
 from tests.support.tiny_models import (
@@ -40,7 +41,7 @@ def test_one_histogram():
     assert histogram(np.zeros(7)).numpy()[2:].tolist() == [7, *[0] * (BUCKETS - 1)]
 
 
-@pytest.mark.parametrize("devices", (1, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("devices", (1, slow(2)))
 def test_a_step_s_histograms_are_numpy_s(devices):
     """Of the whole batch's gradient, before clipping, and of the weights that it changes."""
     strategy = strategy_of(devices)

@@ -5,6 +5,19 @@ import itertools
 import pytest
 
 
+def slow(*values, **options):
+    """A case of `pytest.mark.parametrize` that only the slow run has; `options` of its `param`."""
+    return pytest.param(*values, **options, marks=pytest.mark.slow)
+
+
+def but_slow(cases, quick):
+    """The cases, of which those that are not in `quick` are slow; a tuple holds several values."""
+    return [
+        case if case in quick else slow(*case) if isinstance(case, tuple) else slow(case)
+        for case in cases
+    ]
+
+
 def quick_by_pairs(*axes):
     """All combinations of values; those that add no new pair of values of two axes are slow.
 

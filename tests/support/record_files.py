@@ -12,6 +12,7 @@ from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.metadata import KIND, sidecar_path
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import frame
+from tests.support.crosses import slow
 
 FORMAT = RecordFormat(
     max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False
@@ -32,9 +33,7 @@ DYNAMIC_FORMATS = pytest.mark.parametrize(
     "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
 QUICK_IF_PACKED = pytest.mark.parametrize(
-    "record_format",
-    (pytest.param(DYNAMIC, marks=pytest.mark.slow), PACKED_DYNAMIC),
-    ids=("ordinary", "packed"),
+    "record_format", (slow(DYNAMIC), PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
 
 
@@ -191,9 +190,4 @@ def assert_same_batches(found, expected):
 
 
 # Workers, replicas in all; the quick run has several replicas of one worker and of two.
-LAYOUTS = (
-    pytest.param(1, 1, marks=pytest.mark.slow),
-    (1, 2),
-    pytest.param(2, 2, marks=pytest.mark.slow),
-    (2, 4),
-)
+LAYOUTS = (slow(1, 1), (1, 2), slow(2, 2), (2, 4))

@@ -20,6 +20,7 @@ from bert_tf.training.evaluation import (
     read_results,
     write_results,
 )
+from tests.support.crosses import slow
 from tests.support.programs import SENTENCE
 from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tests.support.tiny_models import tiny_model, two_devices
@@ -70,11 +71,7 @@ def plainly(model, files, record_format=FORMAT):
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "batch_size, kind, record_format",
-    (
-        (7, "albert", FORMAT),
-        pytest.param(30, "bert", FORMAT, marks=pytest.mark.slow),
-        (8, "bert", WITHOUT_LABELS),
-    ),
+    ((7, "albert", FORMAT), slow(30, "bert", FORMAT), (8, "bert", WITHOUT_LABELS)),
     ids=("a part of the batch left", "one batch", "no sentence labels"),
 )
 def test_every_record_counts_once(tmp_path, batch_size, kind, record_format):
@@ -114,9 +111,7 @@ def test_packed_rows_count_their_sequences(tmp_path):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize(
-    "record_format", (FORMAT, pytest.param(WITHOUT_LABELS, marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("record_format", (FORMAT, slow(WITHOUT_LABELS)))
 def test_stops_after_so_many_batches(tmp_path, record_format):
     files = make_files(tmp_path, (9, 11), record_format)
     evaluator = make_evaluator(files, record_format=record_format, max_batches=2)

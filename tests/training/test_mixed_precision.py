@@ -23,6 +23,7 @@ from bert_tf.training.mixed_precision import (
     suggestion,
     updated_scale,
 )
+from tests.support.crosses import slow
 from tests.support.programs import PretrainingJob, spoken_lines
 from tests.support.tiny_models import (
     ONE_LAYER,
@@ -97,12 +98,7 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
 
 
 @pytest.mark.parametrize(
-    "precision, xla",
-    (
-        pytest.param("bfloat16", False, marks=pytest.mark.slow),
-        ("float16", False),
-        pytest.param("bfloat16", True, marks=pytest.mark.slow),
-    ),
+    "precision, xla", (slow("bfloat16", False), ("float16", False), slow("bfloat16", True))
 )
 def test_training_lowers_the_loss(precision, xla):
     make = LossScale if precision == "float16" else lambda: None
@@ -123,9 +119,7 @@ def test_training_lowers_the_loss(precision, xla):
         assert value.size < 100 or not np.array_equal(value, rounded), name
 
 
-@pytest.mark.parametrize(
-    "devices, xla", (pytest.param(1, True, marks=pytest.mark.slow), (2, False))
-)
+@pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
 def test_overflow_halves_the_scale_and_skips(devices, xla):
     strategy = strategy_of(devices)
     scaled = {"policy": "mixed_float16", "make_loss_scale": LossScale}

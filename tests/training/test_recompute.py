@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.layers import TransformerBlock
+from tests.support.crosses import slow
 from tests.support.tiny_models import (
     ProbedStep,
     assert_close,
@@ -34,13 +35,7 @@ def both(kind, sizes=SIZES, **options):
 
 
 @pytest.mark.parametrize(
-    "kind, parts",
-    (
-        pytest.param("bert", 1, marks=pytest.mark.slow),
-        ("albert", 2),
-        pytest.param("bert", 2, marks=pytest.mark.slow),
-        pytest.param("albert", 1, marks=pytest.mark.slow),
-    ),
+    "kind, parts", (slow("bert", 1), ("albert", 2), slow("bert", 2), slow("albert", 1))
 )
 def test_equal_gradients_in_float64(float64, kind, parts):
     kept, again = both(kind, gradient_accumulation_steps=parts)
@@ -64,7 +59,7 @@ def test_equal_gradients_under_xla(kind, layers, policy, share):
     assert_close(again[1], kept[1], share, floor=1e-2)
 
 
-KINDS = pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+KINDS = pytest.mark.parametrize("kind", (slow("bert"), "albert"))
 
 
 @pytest.mark.slow
@@ -98,9 +93,7 @@ def test_masks_are_drawn_again_and_differ_between_calls(kind):
             assert 0.5 < (first == second).mean() < 0.66  # by chance 0.58
 
 
-@pytest.mark.parametrize(
-    "recompute, runs", (pytest.param("none", 2, marks=pytest.mark.slow), ("block", 4))
-)
+@pytest.mark.parametrize("recompute, runs", (slow("none", 2), ("block", 4)))
 @KINDS
 def test_blocks_run_again_for_the_gradient(monkeypatch, kind, recompute, runs):
     calls = []

@@ -11,6 +11,7 @@ from bert_tf.training.step import TrainingStep
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
 from electra_tf.replaced_tokens import corrupt, row_numbers, sample
 from model_formats.transformers_files.names import ELECTRA_NAMES
+from tests.support.crosses import slow
 from tests.support.golden import inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
@@ -169,7 +170,7 @@ class SameSeeds(TrainingStep):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("parts", (pytest.param(1, marks=pytest.mark.slow), 2))
+@pytest.mark.parametrize("parts", (slow(1), 2))
 def test_one_device_and_two(float64, parts):
     """Rows draw the same on either; so losses, weights and moments are equal."""
     found = []

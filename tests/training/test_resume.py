@@ -13,6 +13,7 @@ import pytest
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training import loop as training
+from tests.support.crosses import slow
 from tests.support.programs import (
     DROPOUT,
     HARD,
@@ -138,12 +139,7 @@ def test_five_kills(job):
 
 
 @pytest.mark.parametrize(
-    "number, loop",
-    (
-        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.slow),
-        pytest.param(signal.SIGHUP, 1, marks=pytest.mark.slow),
-        (signal.SIGINT, 3),
-    ),
+    "number, loop", (slow(signal.SIGTERM, 1), slow(signal.SIGHUP, 1), (signal.SIGINT, 3))
 )
 def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, number, loop):
     assert job.stop(monkeypatch, number, 8, **RUN, steps_per_loop=loop) == 0
@@ -200,7 +196,7 @@ DAMAGE = {
     "name, last",
     (
         ("data cut", 18),  # which trains nothing
-        *(pytest.param(name, 20, marks=pytest.mark.slow) for name in DAMAGE),
+        *(slow(name, 20) for name in DAMAGE),
     ),
 )
 def test_a_damaged_checkpoint(job, whole, capsys, name, last):

@@ -12,6 +12,7 @@ from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import loss_sums
 from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.step import TrainingStep
+from tests.support.crosses import but_slow, slow
 from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import (
     ONE_LAYER,
@@ -52,12 +53,8 @@ QUICK = (("two parts", *CASES[0]), ("two parts on two devices", *CASES[1]))
 
 @pytest.mark.parametrize(
     "split, kind, optimizer_name",
-    [
-        # In the quick run both kinds of parts, one with each model.
-        pytest.param(split, *case, marks=() if (split, *case) in QUICK else pytest.mark.slow)
-        for split in SPLITS
-        for case in CASES
-    ],
+    # In the quick run both kinds of parts, one with each model.
+    but_slow([(split, *case) for split in SPLITS for case in CASES], QUICK),
 )
 def test_every_split_trains_the_same(float64, split, kind, optimizer_name):
     options = dict(SPLITS[split])
@@ -94,11 +91,7 @@ barrier(strategy)
 
 @pytest.mark.parametrize(
     "kind, optimizer_name, xla",
-    (
-        (*CASES[0], False),
-        pytest.param(*CASES[0], True, marks=pytest.mark.slow),
-        pytest.param(*CASES[1], False, marks=pytest.mark.slow),
-    ),
+    ((*CASES[0], False), slow(*CASES[0], True), slow(*CASES[1], False)),
 )
 def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name, xla):
     program = tmp_path / "program.py"
@@ -140,9 +133,9 @@ class ReducedTwice(TrainingStep):
     "kind, optimizer_name, wrong",
     (
         (*CASES[0], DoubledGradient),
-        pytest.param(*CASES[1], ReducedTwice, marks=pytest.mark.slow),
-        pytest.param(*CASES[0], ReducedTwice, marks=pytest.mark.slow),
-        pytest.param(*CASES[1], DoubledGradient, marks=pytest.mark.slow),
+        slow(*CASES[1], ReducedTwice),
+        slow(*CASES[0], ReducedTwice),
+        slow(*CASES[1], DoubledGradient),
     ),
 )
 def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wrong):
@@ -152,9 +145,7 @@ def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wron
         assert_same_training(two, one_device(kind, optimizer_name))
 
 
-@pytest.mark.parametrize(
-    "kind, xla", (pytest.param("bert", True, marks=pytest.mark.slow), ("albert", False))
-)
+@pytest.mark.parametrize("kind, xla", (slow("bert", True), ("albert", False)))
 def test_weights_without_a_gradient_stay(kind, xla):
     """Without sentence labels the pooler and its head are neither updated nor decayed."""
     step = make_step(kind, xla=xla, xla_update=xla)
@@ -181,9 +172,7 @@ def test_evaluation_does_not_depend_on_the_split():
         assert float(two[name]) == pytest.approx(float(value), rel=1e-5)
 
 
-DEVICES = pytest.mark.parametrize(
-    "devices, xla", (pytest.param(1, True, marks=pytest.mark.slow), (2, False))
-)
+DEVICES = pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
 
 
 @DEVICES

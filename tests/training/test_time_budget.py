@@ -12,6 +12,7 @@ from bert_tf.training.evaluation import RecordsEvaluator
 from bert_tf.training.time_budget import TimeBudget
 from model_formats.model_folder import ModelFolder
 from run_scripts import pretrain
+from tests.support.crosses import slow
 from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays, curves, results
 from tests.support.tiny_models import ONE_LAYER
 
@@ -45,9 +46,7 @@ def test_earlier_starts_count(ticks):
     assert budget.is_over and float(budget.variable) == 1
 
 
-@pytest.mark.parametrize(
-    "strategy", ("one_device", pytest.param("mirrored", marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("strategy", ("one_device", slow("mirrored")))
 def test_a_run_ends_when_the_time_is_over(ticks, tmp_path, capsys, strategy):
     job = PretrainingJob(tmp_path, **NO_DROPOUT, **ONE_LAYER)
     flags = {"max_train_hours": 60 / 3600, "learning_rate": 1e-3, "num_train_steps": 3}

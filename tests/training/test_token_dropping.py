@@ -14,6 +14,7 @@ from bert_tf.memory_estimate import estimate_bytes
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
 from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping, is_special, most_important
+from tests.support.crosses import slow
 from tests.support.golden import by_google_names, inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
@@ -92,7 +93,7 @@ def test_loss_and_gradients(float64, theirs, case, recompute):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("kind", ("bert", pytest.param("albert", marks=pytest.mark.slow)))
+@pytest.mark.parametrize("kind", ("bert", slow("albert")))
 def test_with_nothing_dropped_it_is_the_plain_step(float64, kind):
     states = []
     for share in (None, 0.0):
@@ -148,9 +149,7 @@ def test_xla_and_recomputation_change_nothing(float64, kind, options):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize(
-    "policy", ("mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("policy", ("mixed_bfloat16", slow("mixed_float16")))
 def test_half_precision(policy):
     """A gradient that is not finite leaves the average as it was."""
     step = dropping_step(policy=policy, scale=policy == "mixed_float16")
