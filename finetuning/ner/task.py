@@ -61,6 +61,8 @@ class NamedEntityRecognition(DownstreamTask):
     dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple[int, ...] = ()
+    # The last outputs that were turned into tags, and these tags.
+    _predicted: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     best_by = ("eval_entity_f1", True)
 
@@ -116,13 +118,19 @@ class NamedEntityRecognition(DownstreamTask):
 
     def predictions(self, examples: Examples, outputs: Outputs) -> list[PredictedTags]:
         """Predicts U tags for each sentence, with their probabilities."""
+        if not self._predicted or self._predicted[0] is not outputs:
+            self._predicted[:] = outputs, self._predict(examples, outputs)
+        return self._predicted[1]
+
+    def _predict(self, examples, outputs):
         alignments, windows = examples.windowing
         return predict_tags(alignments, windows, outputs["logits"], self.dataset.tags)
 
     def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Tagged]:
         """Returns the entities and tags of each text."""
         found_of_all = []
-        predictions = self.predictions(examples, outputs)
+        # Not `predictions`, which keeps what it found: threads may share this task.
+        predictions = self._predict(examples, outputs)
         alignments, _ = examples.windowing
         for sentence, alignment, (tags, shares) in zip(
             examples.raw, alignments, predictions, strict=True

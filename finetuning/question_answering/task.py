@@ -165,7 +165,8 @@ class QuestionAnswering(DownstreamTask):
 
     def read_outputs(self, examples: Examples, outputs: Outputs) -> list[Answered]:
         """Returns the answer to each question, with the other candidates."""
-        found = self.answers(examples, outputs)
+        # Not `answers`, which keeps what it found: threads may share this task.
+        found = self._answer(examples, outputs)
         found_of_all = []
         for key, chosen in self.texts(found).items():
             # If no span is valid, the list holds a placeholder.

@@ -89,3 +89,14 @@ def test_predictions_at_once(tmp_path, task, monkeypatch):
     found = at_once([lambda text=text: model.predict(text) for text in texts * 2])
     assert found == [model.predict(text) for text in texts * 2]
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    "task, asked", (("ner", TEXT), ("question_answering", ("the book ?", TEXT)))
+)
+def test_a_prediction_is_not_kept_for_other_threads(tmp_path, task, asked):
+    """Evaluations keep the last one; threads would take each other's."""
+    model = load(tmp_path, task)
+    model.predict(asked)
+    kept = vars(model._made_predictor.task).values()
+    assert not any(value for value in kept if isinstance(value, list))

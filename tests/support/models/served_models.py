@@ -10,7 +10,6 @@ from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from finetuning.inputs import ROW_INPUTS, pad_rows
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
 from tests.support.models.model_folders import write_model
@@ -65,17 +64,6 @@ def as_array(tensor):
     if values.dtype == object:
         return np.array([text.decode() for text in values.ravel()], object).reshape(values.shape)
     return values
-
-
-def row_outputs(loaded, rows):
-    """The model's outputs for `InputRow`s, each computed alone and without padding."""
-    outputs = []
-    for row in rows:
-        batch = pad_rows([row], len(row.ids), 0)
-        outputs.append(loaded.model({name: batch[name] for name in ROW_INPUTS}))
-    return {
-        name: np.concatenate([values[name].numpy() for values in outputs]) for name in outputs[0]
-    }
 
 
 def quietly(make, *arguments, **options):
