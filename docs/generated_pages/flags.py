@@ -10,12 +10,13 @@ from run_scripts.conversion.adapt_checkpoint import AdaptFlags
 from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
-from run_scripts.flags.declaration import PerModel, full_help, value_type
+from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import FinetuneFlags, TextFlags
 from run_scripts.flags.groups import by_heading
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.relations import full_help
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import ModelFlags, TrainingFlags
 from run_scripts.ner import NerFlags

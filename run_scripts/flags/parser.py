@@ -28,19 +28,11 @@ from bert_common import VERSION
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
-from run_scripts.flags.declaration import (
-    INT32_MAX,
-    Flags,
-    PerModel,
-    check_bounds,
-    check_relations,
-    full_help,
-    unused,
-    value_type,
-)
+from run_scripts.flags.declaration import INT32_MAX, Flags, PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.paths import check_path_kinds, check_paths
+from run_scripts.flags.relations import check_relations, full_help, without_effect
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,7 +49,7 @@ def run_program(
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help or --version was printed
             check_path_kinds(values)
-            if names := unused(values):
+            if names := without_effect(values):
                 print(f"note: --{', --'.join(names)}: without effect here")
             with interruptible(), _warnings_in_one_line():
                 program(values)

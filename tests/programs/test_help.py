@@ -11,11 +11,12 @@ import pytest
 
 from finetuning.settings import NEVER, UNTRAINED
 from finetuning.tasks import TASKS
-from run_scripts.flags.declaration import PerModel, full_help, names_of, value_type
+from run_scripts.flags.declaration import PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.groups import COMPATIBILITY, HEADINGS, REQUIRED, TPU, group_of
 from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.relations import full_help
 from run_scripts.tools.fill_masks import FillMasksFlags
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
 from tests.support.paths import ROOT, run_python
