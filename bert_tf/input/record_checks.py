@@ -9,10 +9,8 @@ from bert_common.progress import with_progress
 from bert_tf.config import EncoderConfig
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.reader import (
-    Corruption,
     compression_of,
     count_records,
-    find_corruption,
     open_records,
     parsing_spec,
     read_format,
@@ -128,7 +126,10 @@ def _check_ids(path, records, record_format, config):
                         f"Received: {bad}"
                     )
     except tf.errors.DataLossError:
-        raise InputError(_describe(Corruption(path, number))) from None
+        raise InputError(
+            f"{path} must be a complete TFRecord file. Received: a truncated or corrupted record "
+            f"after {number} good ones"
+        ) from None
     except tf.errors.InvalidArgumentError as error:
         raise InputError(
             f"{path}, record {number + 1} must be like the first. Received: {error.message}"
@@ -180,25 +181,15 @@ def explain_failure(
     files: Sequence[str], record_format: RecordFormat, config: EncoderConfig
 ) -> InputError | None:
     """Rereads all files to find the record on which TensorFlow failed; None if all are intact."""
-    corruption = find_corruption(files)
-    if corruption is not None:
-        return InputError(_describe(corruption))
     for path in files:
-        expected, found = count_records(path), scan_records(path)
-        if expected != found:
-            return InputError(
-                f"{sidecar_path(path)} must be unchanged. Received: {expected} records in {path}, "
-                f"which has {found}"
-            )
         try:
+            expected, found = count_records(path), scan_records(path)
+            if expected != found:
+                raise InputError(
+                    f"{sidecar_path(path)} must be unchanged. Received: {expected} records in "
+                    f"{path}, which has {found}"
+                )
             _check_ids(path, open_records(path), record_format, config)
         except InputError as error:
             return error
     return None
-
-
-def _describe(corruption: Corruption) -> str:
-    return (
-        f"{corruption.file} must be a complete TFRecord file. Received: a truncated or corrupted "
-        f"record after {corruption.good_records} good ones"
-    )

@@ -5,8 +5,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -135,44 +134,6 @@ def _described_format(path):
             f'"record_format" is {json.dumps(description.get("record_format"))}'
         )
     return described
-
-
-class Corruption(NamedTuple):
-    """Holds the place where a data set is damaged."""
-
-    file: str
-    good_records: int  # the number of records before the damage
-
-
-def find_corruption(files: Iterable[str]) -> Corruption | None:
-    """Finds the first file with a truncated or corrupted record; None if all files are intact.
-
-    This reads all files. Call it after TensorFlow has raised a DataLossError, which does not name
-    the place.
-    """
-    for path in files:
-        good = size = 0
-        try:
-            for record in open_records(path).as_numpy_iterator():
-                good += 1
-                size += len(record) + FRAME
-        except tf.errors.DataLossError:
-            return Corruption(path, good)
-        # TensorFlow considers a file complete if it ends within the length of a record.
-        if size != _plain_size(path):
-            return Corruption(path, good)
-    return None
-
-
-def _plain_size(path):
-    """Returns the uncompressed size of a file in bytes; -1 if it is compressed and damaged."""
-    if not compression_of(path):
-        return os.path.getsize(path)
-    try:
-        with gzip.open(path) as file:
-            return file.seek(0, os.SEEK_END)
-    except (EOFError, OSError, zlib.error):
-        return -1
 
 
 def count_records(path: str) -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import os
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -18,6 +19,7 @@ from tests.support.record_files import (
     FORMAT,
     PACKED,
     PACKED_DYNAMIC,
+    flip,
     flip_a_byte,
     make_files,
 )
@@ -134,6 +136,29 @@ def test_damage_further_on_is_found_while_reading(tmp_path):
         list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 4, 1)).take(45))
     message = str(explain_failure(files, FORMAT, CONFIG))
     assert files[1] in message and "after 53 good ones" in message
+
+
+@pytest.mark.parametrize(
+    "damage, said",
+    (
+        (lambda content, size: content[: 4 * size - 10], "ends within record 4"),
+        (lambda content, size: content[: 4 * size + 5], "after record 4 with the beginning of"),
+        (lambda content, size: flip(content, 3 * size + 60), "after 3 good ones"),
+        (lambda content, size: flip(content, 3 * size + 9), "after 3 good ones"),  # a checksum
+        (lambda content, size: flip(content, 3 * size + 2), "ends within record 4"),  # its length
+    ),
+)
+@pytest.mark.parametrize("compress", (bytes, gzip.compress), ids=("plain", "gzip"))
+def test_what_failed_is_explained_by_the_damage(tmp_path, damage, said, compress):
+    files = make_files(tmp_path, (5, 5))
+    content = Path(files[1]).read_bytes()
+    damaged = damage(content, len(content) // 5)
+    for path, changed in zip(files, (content, damaged), strict=True):
+        Path(path).write_bytes(compress(changed))
+    message = str(explain_failure(files, FORMAT, CONFIG))
+    if compress is gzip.compress and said.startswith("after record 4"):
+        said = "ends within record 5"
+    assert message.startswith(f"{files[1]} must be a complete TFRecord file.") and said in message
 
 
 def test_damage_at_the_beginning_is_found_at_once(tmp_path):

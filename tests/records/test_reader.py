@@ -13,8 +13,6 @@ from create_pretraining_data.instances.masking import MaskedSequences
 from create_pretraining_data.instances.packing import lay_out
 from create_pretraining_data.records.encoding import encode_record, encode_records
 from create_pretraining_data.records.reader import (
-    Corruption,
-    find_corruption,
     inspect_record,
     parsing_spec,
     read_format,
@@ -22,7 +20,7 @@ from create_pretraining_data.records.reader import (
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame, split_frames
 from tests.support.paths import TEST_DATA
-from tests.support.record_files import tf_example, write_records
+from tests.support.record_files import flip, tf_example, write_records
 from tests.support.sequences import Sequence, sequences_from
 
 DATA = TEST_DATA / "pretraining_data"
@@ -217,26 +215,3 @@ def test_unreadable_files_are_refused_by_name(tmp_path):
     short.write_bytes((DATA / "bert_default_sample.tfrecord").read_bytes()[:100])
     with pytest.raises(InputError, match="short.tfrecord must be a complete TFRecord file"):
         read_format(str(short))
-
-
-def test_damage_is_found(tmp_path):
-    record = encode_record(some_features(FORMATS[0]), FORMATS[0])
-    files = [write_raw(tmp_path / f"{name}.tfrecord", *[record] * 5) for name in "abc"]
-    assert find_corruption(files) is None
-    content = (tmp_path / "b.tfrecord").read_bytes()
-    size = len(content) // 5
-    damages = [
-        (content[: 4 * size - 10], 3),  # cut within a record
-        (content[: 4 * size + 5], 4),  # cut within the length of the next
-        (flip(content, 3 * size + 60), 3),
-        (flip(content, 3 * size + 2), 3),  # in the length itself
-    ]
-    for damaged, good in damages:
-        (tmp_path / "b.tfrecord").write_bytes(damaged)
-        assert find_corruption(files) == Corruption(files[1], good)
-
-
-def flip(content, position):
-    changed = bytearray(content)
-    changed[position] ^= 1
-    return bytes(changed)

@@ -156,6 +156,13 @@ def tf_example(features):
     return example.SerializeToString(deterministic=True)
 
 
+def flip(content, position):
+    """The bytes with one bit changed."""
+    changed = bytearray(content)
+    changed[position] ^= 1
+    return bytes(changed)
+
+
 def flip_a_byte(path, records, damaged):
     """Corrupts the contents of one of a file's equally long records, counted from 0."""
     with open(path, "r+b") as file:
