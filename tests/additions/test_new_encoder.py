@@ -21,62 +21,61 @@ from model_formats.huggingface.architectures import choose_architecture
 from model_formats.huggingface.export import named_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.runtimes import litert_model, onnx_model
 from model_formats.runtimes.check import sample_inputs
 from model_formats.runtimes.ids_graph import make_graph
 from model_formats.saved_model import pretraining
-from model_formats.saved_model.export import export as export_saved_model
-from run_scripts import extract_features
-from run_scripts.conversion import adapt_checkpoint
 from run_scripts.tools import fill_masks
-from tests.support.models.model_folders import PIECES, write_folder, write_model
+from tests.support.models.model_folders import write_folder
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
-from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
-from tests.support.vocabularies import write_tokenizer
+from tests.support.tiny_models import ONE_LAYER, SIZES
+
+
+class GatedCosts(TransformerBlockCosts):
+    """What a block costs."""
+
+    @staticmethod
+    def count_weights(config):
+        gate = config.hidden_size * config.intermediate_size + config.intermediate_size
+        return TransformerBlockCosts.count_weights(config) + gate
 
 
 @dataclasses.dataclass(frozen=True)
-class DummyConfig(BertConfig):
-    """BERT's sizes, and a key by which a file is known."""
+class GatedConfig(BertConfig):
+    """BERT's sizes, and a key of its own; one table of embeddings is not trained."""
 
-    turned: bool = True
-    block = TransformerBlockCosts
+    rotary_base: float = 10_000.0
 
+    block = GatedCosts
 
-class DummyBlock(TransformerBlock):
-    """A block with other mathematics: its output is turned around."""
-
-    def call(self, x, inputs, **options):
-        return -super().call(x, inputs, **options)
-
-
-class DummyModel(BertModel):
-    """BERT with other blocks, whose variables have other names in checkpoints."""
-
-    block_class = DummyBlock
-    google_names = {
-        ours: google.replace("bert/", "turned/core/") for ours, google in GOOGLE_NAMES.items()
-    }
+    def count_parts(self):
+        positions = self.max_position_embeddings * self.embedding_size
+        parts = super().count_parts()
+        return {**parts, "positions": parts["positions"] - positions}
 
 
 class RotaryAttention(SelfAttention):
     """Attention with rotary positions (arXiv:2104.09864)."""
 
+    def __init__(self, config, *arguments, **options):
+        super().__init__(config, *arguments, **options)
+        self.base = config.rotary_base
+
     def place(self, query, key, inputs):
         places = inputs.position_ids  # [B, T]
         if places is None:
-            places = tf.tile(tf.range(key.shape[2])[None], [key.shape[0], 1])
+            batch, _, length, _ = tf.unstack(tf.shape(key))
+            places = tf.tile(tf.range(length)[None], [batch, 1])
         of_queries = places
         if inputs.positions is not None:
             of_queries = tf.gather(places, inputs.positions, batch_dims=1)  # [B, Q]
-        return rotate(query, of_queries), rotate(key, places)
+        return rotate(query, of_queries, self.base), rotate(key, places, self.base)
 
 
-def rotate(x, places):
+def rotate(x, places, base):
     """[B, N, T, D] at [B, T] -> [B, N, T, D]."""
     half = x.shape[-1] // 2
-    rates = np.float32(10_000) ** -(np.arange(half, dtype=np.float32) / half)
+    rates = np.float32(base) ** -(np.arange(half, dtype=np.float32) / half)
     angles = tf.cast(places, tf.float32)[:, None, :, None] * rates  # [B, 1, T, D / 2]
     cos, sin = (tf.cast(wave, x.dtype) for wave in (tf.cos(angles), tf.sin(angles)))
     one, two = x[..., :half], x[..., half:]
@@ -98,36 +97,18 @@ class GatedBlock(TransformerBlock):
         return self.output_dense(self.intermediate(x) * self.gate(x))
 
 
-class GatedCosts(TransformerBlockCosts):
-    """What it costs."""
-
-    @staticmethod
-    def count_weights(config):
-        gate = config.hidden_size * config.intermediate_size + config.intermediate_size
-        return TransformerBlockCosts.count_weights(config) + gate
-
-
-class UncountedConfig(BertConfig):
-    """A configuration that states the costs of BERT's block."""
-
-    block = TransformerBlockCosts
-
-
-class GatedConfig(BertConfig):
-    """The right one, also about the embeddings, which have one table less."""
-
-    block = GatedCosts
-
-    def count_parts(self):
-        positions = self.max_position_embeddings * self.embedding_size
-        parts = super().count_parts()
-        return {**parts, "positions": parts["positions"] - positions}
-
-
 class GatedModel(BertModel):
-    """An encoder with gated blocks, whose table of positions stays zero."""
+    """An encoder with gated blocks, whose table of positions stays zero.
 
+    Its variables have names of their own in checkpoints.
+    """
+
+    config_class = GatedConfig
     block_class = GatedBlock
+    google_names = {
+        **{ours: google.replace("bert/", "gated/core/") for ours, google in GOOGLE_NAMES.items()},
+        "layer_{i}/gate/{w}": "gated/core/encoder/layer_{i}/gate/dense/{w}",
+    }
 
     def build(self, input_shape=None):
         super().build()
@@ -141,58 +122,31 @@ def record(monkeypatch):
     """The row of the table, with ALBERT's defaults of flags."""
     row = dataclasses.replace(
         BERT,
-        name="dummy",
-        title="Dummy",
-        config=DummyConfig,
-        model=f"{__name__}.DummyModel",
-        config_file="dummy_config.json",
+        name="gated",
+        title="Gated",
+        config=GatedConfig,
+        model=f"{__name__}.GatedModel",
+        config_file="gated_config.json",
         defaults="albert",
     )
-    monkeypatch.setitem(ENCODERS, "dummy", row)
+    monkeypatch.setitem(ENCODERS, "gated", row)
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder of a pre-trained model of this kind."""
-    write_folder(tmp_path / "m", "dummy")
+    write_folder(tmp_path / "m", "gated")
     return tmp_path / "m"
-
-
-def test_a_folder_of_it(folder):
-    opened = ModelFolder.open(str(folder))
-    assert (opened.model_type, type(opened.config)) == ("dummy", DummyConfig)
-    loaded = load_folder(str(folder))
-    assert type(loaded.model.encoder) is DummyModel and loaded.missing == ()
-
-
-def test_its_vectors(folder, capsys):
-    """A program and Python compute what its own blocks compute."""
-    batch = random_batch(0)
-    model = load_model(folder)
-    (folder / "lines.txt").write_text("the book is red\n")
-    argv = [f"--model_dir={folder}", f"--input_file={folder}/lines.txt", "--layers=-1"]
-    argv += [f"--output_file={folder}/out.npz", "--max_seq_length=16", "--pooling=cls"]
-    assert extract_features.main(["extract_features", *argv]) == 0
-    with np.load(folder / "out.npz") as file:
-        (vector,) = file["features"]
-    ids = model.loaded.tokenizer.encode("the book is red")
-    row = [model.loaded.tokenizer.cls_id, *ids, model.loaded.tokenizer.sep_id]
-    expected = model.encoder({"input_ids": np.array([row])})["sequence_output"][0, 0]
-    np.testing.assert_allclose(np.ravel(vector), expected, atol=1e-5)
-    assert model.encoder(tensors(batch))["sequence_output"].shape[-1] == 32
-
-
-def outputs_of(loaded, inputs):
-    """What the model itself computes of a graph's inputs."""
-    encoded = loaded.model.encoder(inputs)
-    places = np.tile(np.arange(inputs["input_ids"].shape[1]), (len(inputs["input_ids"]), 1))
-    return {**encoded, **loaded.model({**inputs, "masked_lm_positions": places})}
 
 
 def test_exports_have_all_of_its_outputs(folder):
     loaded = load_folder(str(folder))
     inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
-    expected = outputs_of(loaded, inputs)
+    places = np.tile(np.arange(9), (2, 1))
+    expected = {
+        **loaded.model.encoder(inputs),
+        **loaded.model({**inputs, "masked_lm_positions": places}),
+    }
     found = make_graph(loaded, "int32")(*inputs.values())
     assert sorted(found) == [
         "masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"
@@ -204,33 +158,8 @@ def test_exports_have_all_of_its_outputs(folder):
     }  # fmt: skip
     architecture = choose_architecture(loaded)
     assert architecture.suffix == "ForPreTraining"
-    with pytest.raises(InputError, match="weight of Dummy .* Received: turned/core/embeddings"):
+    with pytest.raises(InputError, match="weight of Gated .* Received: gated/core/embeddings"):
         named_arrays(loaded, architecture)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", (onnx_model, litert_model))
-def test_files_of_runtimes_have_its_pooled_output(folder, tmp_path, form):
-    pytest.importorskip("onnxruntime" if form is onnx_model else "ai_edge_litert")
-    loaded = load_folder(str(folder))
-    form.export(loaded, tmp_path, "float32")
-    run = form.open_file(str(tmp_path / form.MODEL_FILE))
-    inputs = sample_inputs(loaded, 2, 9, tf.int64 if form is onnx_model else tf.int32, seed=1)
-    found, expected = run(inputs), outputs_of(loaded, inputs)
-    np.testing.assert_allclose(found["pooled_output"], expected["pooled_output"], atol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_saved_model_reads_its_pooler(tmp_path):
-    """As the head for texts, of which the graph of a classifier has the probabilities."""
-    model = write_model(tmp_path / "m", "dummy", "classification")
-    loaded = load_folder(str(tmp_path / "m"))
-    export_saved_model(loaded, tmp_path / "out")
-    inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
-    signature = tf.saved_model.load(str(tmp_path / "out")).signatures["ids"]
-    found = signature(**{name: tf.constant(value) for name, value in inputs.items()})
-    expected = tf.nn.softmax(model(inputs)["logits"])
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
 
 def test_a_checkpoint_without_its_pooler(folder, capsys):
@@ -239,33 +168,21 @@ def test_a_checkpoint_without_its_pooler(folder, capsys):
     kept = {name: arrays.read(name) for name in arrays.shapes if "/pooler/" not in name}
     write_arrays(str(folder / "model.ckpt-3"), kept)
     loaded = load_folder(str(folder))
-    assert {name.rsplit("/", 1)[0] for name in loaded.missing} == {"turned/core/pooler/dense"}
+    assert {name.rsplit("/", 1)[0] for name in loaded.missing} == {"gated/core/pooler/dense"}
     assert loaded.lacks_part("pooler") and [*loaded.head_outputs()] == ["masked_lm_logits"]
     argv = [f"--model_dir={folder}", "--text=the book is [MASK]"]
     assert fill_masks.main(["fill_masks", *argv]) == 0
     assert "the book is [MASK]" in capsys.readouterr().out
 
 
-def test_its_vocabulary_is_adapted(folder, tmp_path):
-    """With it the bias of the head for masked words, which another table names."""
-    new = [*PIECES, "책"]
-    argv = [f"--model_dir={folder}", f"--output_dir={tmp_path}/new"]
-    argv += [f"--tokenizer_dir={write_tokenizer(tmp_path / 'v', new)}"]
-    argv += ["--max_position_embeddings=40"]
-    assert adapt_checkpoint.main(["adapt_checkpoint", *argv]) == 0
-    loaded = load_folder(str(tmp_path / "new"))
-    assert loaded.config.max_position_embeddings == 40 and loaded.missing == ()
-    assert loaded.model.masked_lm.output_bias.shape == (len(new),)
-
-
 def test_a_configuration_must_count_the_weights_of_its_model():
     """Estimates of memory and speed are made of what it says, not of BERT's costs in silence."""
     with pytest.raises(TypeError, match="Config must state what its blocks cost, as `block`"):
         type("Config", (BertConfig,), {})
-    row = dataclasses.replace(BERT, model=f"{__name__}.GatedModel")
-    with pytest.raises(TypeError, match="UncountedConfig must count the weights of .*GatedModel"):
-        row.make_model(UncountedConfig(**SIZES))
-    model = row.make_model(GatedConfig(**SIZES))
+    uncounted = type("Uncounted", (GatedConfig,), {"block": TransformerBlockCosts})
+    with pytest.raises(TypeError, match="Uncounted must count the weights of .*GatedModel"):
+        ENCODERS["gated"].make_model(uncounted(**SIZES))
+    model = ENCODERS["gated"].make_model(GatedConfig(**SIZES))
     parts = count_parts(model.config)
     weights = sum(math.prod(variable.shape) for variable in model.trainable_variables)
     assert sum(parts.values()) - parts["heads"] == weights
@@ -299,10 +216,10 @@ def test_its_blocks_are_made_as_the_model_is():
 def test_it_is_pre_trained_then_fine_tuned(tmp_path):
     """By its configuration alone; then by the folder that the pre-training wrote."""
     sizes = tmp_path / "sizes.json"
-    sizes.write_text(json.dumps({**SIZES, **ONE_LAYER, "turned": True}))
+    sizes.write_text(json.dumps({**SIZES, **ONE_LAYER, "rotary_base": 500.0}))
     job = PretrainingJob(tmp_path)
     assert job.run(bert_config_file=None, config_file=sizes, num_train_steps=2) == 0
-    assert json.loads((job.output / "dummy_config.json").read_text())["turned"] is True
+    assert json.loads((job.output / "gated_config.json").read_text())["rotary_base"] == 500
     (stage,) = ModelFolder(str(job.output)).stages
     assert stage["settings"]["optimizer"] == "lamb"  # ALBERT's
     tuned = ClassifierJob(tmp_path)
@@ -311,6 +228,7 @@ def test_it_is_pre_trained_then_fine_tuned(tmp_path):
     assert tuned.run(bert_config_file=None, model_dir=job.output, do_eval=True, train_step=80) == 0
     assert results(tuned.output)["eval_accuracy"] > 0.9
     model = load_model(tuned.output)
-    assert type(model.encoder) is DummyModel
+    assert type(model.encoder) is GatedModel
+    assert model.encoder.blocks[0].attention.base == 500
     text = next(text for text, label in single_rows(80) if label == "good")
     assert model.predict(text).label == "good"
