@@ -17,13 +17,14 @@ from finetuning.multiple_choice.data import (
     read_dataset_split,
     read_race,
 )
+from finetuning.readers import SPLITS
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, reads_split
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
@@ -118,12 +119,7 @@ def answer_multiple_choice(values: RaceFlags) -> None:
 def read_data(values: RaceFlags) -> ChoiceDataset:
     """Reads the questions of the splits that the flags need and that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
-    evaluates = values.do_eval or values.do_predict or values.eval_every_steps
-    measures = bool(evaluates and values.eval_on != TRAIN_PART)
-    wanted = {"train": values.do_train, "dev": measures, "test": measures}
-    if values.do_predict and values.predict_split in wanted:
-        wanted[values.predict_split] = True
-    needed = [split for split, is_wanted in wanted.items() if is_wanted]
+    needed = [split for split in SPLITS if reads_split(values, split)]
     present = [split for split in needed if find_split_path(values, split)]
     questions = {split: read_split(values, split) for split in present}
     if not questions or (values.do_train and "train" not in questions):
@@ -133,8 +129,8 @@ def read_data(values: RaceFlags) -> ChoiceDataset:
         trained = values.do_train and split == "train"
         # A split with missing labels is not evaluated on, so unless all are missing it is an error.
         used = {"dev": values.do_eval or values.eval_every_steps, "test": values.do_eval}
-        measured = measures and used.get(split) and len(without) < len(choices)
-        if without and (trained or measured):
+        measured = values.eval_on != TRAIN_PART and used.get(split)
+        if without and (trained or (measured and len(without) < len(choices))):
             raise InputError(
                 f"{split} must have a label for every question{'' if trained else ', or none'}. "
                 f"Received: {len(without):,} of {len(choices):,} without, such as {without[0]}"

@@ -22,7 +22,7 @@ from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles, reads_split
 from run_scripts.flags.parser import run_program
 from tokenization import FullTokenizer
 
@@ -206,9 +206,7 @@ def read_data(values: SquadFlags) -> QuestionDataset:
         path = path_of(values, "train_file")
         bad = "leave out" if values.skip_bad_answers else "refuse"
         questions["train"] = read_questions(path, null, articles=articles, bad_answers=bad)
-    evaluates = values.do_eval or values.do_predict or values.eval_every_steps
-    measures = values.eval_on != TRAIN_PART or values.predict_split in ("dev", "test")
-    if values.predict_file and evaluates and measures:
+    if values.predict_file and (reads_split(values, "dev") or reads_split(values, "test")):
         path = path_of(values, "predict_file")
         articles = read_articles(values.predict_articles, "predict_articles")
         answered = has_answers(path, articles)

@@ -321,6 +321,16 @@ def evaluated_splits(values: FinetuneFlags, dataset: "TaskDataset") -> list[str]
     return [TRAIN_PART] if values.eval_on == TRAIN_PART else measured_splits(dataset)
 
 
+def reads_split(values: FinetuneFlags, split: str) -> bool:
+    """Returns True if a run trains, evaluates or predicts on train, dev or test, if it exists."""
+    if values.do_predict and values.predict_split == split:
+        return True
+    if split == "train":
+        return values.do_train
+    evaluates = values.do_eval or values.do_predict or values.eval_every_steps > 0
+    return evaluates and values.eval_on != TRAIN_PART
+
+
 def split_to_predict(values: FinetuneFlags, splits: Iterable[str]) -> str:
     """Returns --predict_split, else the part of train if evaluated on, else test, else dev."""
     if values.eval_on == TRAIN_PART and not values.predict_split:
