@@ -175,16 +175,8 @@ def _marks_word_ends(found):
     return found.wordpiece and not is_read and found.is_common(lambda piece: piece.endswith("_"))
 
 
-def _is_of_bytes(found):
-    return found.wordpiece and found.is_common(lambda piece: piece.startswith("\u0120"))
-
-
 def _has_no_hangul(found):
     return found.are_most(HANGUL) and sum(found.hangul) < HANGUL_SHARE * len(found.pieces)
-
-
-def _has_whole_words_only(found):
-    return found.prefix and not found.wordpiece.inside
 
 
 def _needs_decomposed(found):
@@ -223,12 +215,6 @@ CAUSES = (
         '"word_end_marker": "_"}',
     ),
     (
-        _is_of_bytes,
-        'many tokens of the vocabulary begin with "\u0120", as byte-level BPE (GPT-2, RoBERTa) '
-        "writes them, but it is read as WordPiece: use a model with a WordPiece or SentencePiece "
-        "vocabulary",
-    ),
-    (
         _has_no_hangul,
         "the vocabulary has no tokens of Hangul, or hardly any, so it was made for another "
         "language: use a model with a Korean or multilingual vocabulary",
@@ -253,12 +239,6 @@ CAUSES = (
         _has_no_capitals,
         "the vocabulary has no capital letters, and the text is not lower-cased: use "
         "do_lower_case=True",
-    ),
-    (
-        _has_whole_words_only,
-        'no token of the vocabulary begins with the prefix that continues a word ("##"), so only '
-        "whole words have tokens: if another mark stands there, name it as continuation_prefix in "
-        "tokenizer_config.json",
     ),
 )
 OTHER_CAUSE = (

@@ -123,7 +123,6 @@ def make_records(
     statistics.left_out += collections.Counter()  # removes reasons with a count of 0
     num_documents, is_random = text.num_documents, rules.objective == "nsp"
     coverage = Coverage(text, rules)
-    record_format, pad_id = settings.record_format, tokenizer.pad_id or 0
     if is_random and num_documents == 1:
         text = concatenate(text, tokenize_documents(read_others(), tokenizer, longest))
     rng, balance = random.Random(seed), LengthBalance()
@@ -144,12 +143,7 @@ def make_records(
         records = []
         for part, layout in _batches(pairs, settings, row_order):
             sequences = assemble(text, pairs[part], rules)
-            if record_format.masking is not None:
-                features = make_dynamic_features(sequences, layout, record_format, pad_id)
-            else:
-                masked = mask_sequences(sequences, settings.masking_rules, keys[part])
-                features = make_features(sequences, masked, layout, record_format, pad_id)
-            records += encode_records(features, record_format)
+            records += _encode(sequences, layout, settings, keys[part], tokenizer.pad_id or 0)
             _count_records(sequences, layout, statistics)
         statistics.sequences += len(pairs)
         ones = int(pairs[:, -1].sum())
@@ -157,6 +151,17 @@ def make_records(
         statistics.from_same_document += ones if is_random and text.num_documents == 1 else 0
         yield records
     statistics.pieces_in_no_row = coverage.count_missing()
+
+
+def _encode(sequences, layout, settings, keys, pad_id):
+    """Encodes sequences as records, with their masks unless these are drawn at each reading."""
+    record_format = settings.record_format
+    if record_format.masking is not None:
+        features = make_dynamic_features(sequences, layout, record_format, pad_id)
+    else:
+        masked = mask_sequences(sequences, settings.masking_rules, keys)
+        features = make_features(sequences, masked, layout, record_format, pad_id)
+    return encode_records(features, record_format)
 
 
 def _batches(pairs, settings, row_order):

@@ -37,12 +37,10 @@ def within(pieces):
 VOCABULARIES = {
     "sentencepiece": ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"],
     "etri": ["나는_", "학교", "에_", "갔", "다_", "배우", "들의_", "연기", "가_", "."],
-    "bytes": ["ĠëĤĺ", "ëĬĶ", "Ġíķ", "ĻêµĲ", "."],
     "english": [*within(string.ascii_letters), "."],
     "mostly english": [*within(f"w{number}" for number in range(600)), "ᄀ", "가", "."],
     "syllables": [*within(SYLLABLES), "."],
     "jamo": [*within(JAMO), "."],
-    "words": ["나는", "학교", "집에", "갔다", "."],
     "lower": [*within(string.ascii_lowercase), *within(SYLLABLES), "."],
     "other": [*within("물결"), "."],
 }
@@ -54,7 +52,6 @@ CASES = (
     ("sentencepiece", HuggingFaceTokenizer, {}, TEXTS, "--spm_model_file"),
     ("etri", KoreanTokenizer, {}, TEXTS, '"word_end_marker": "_"'),
     ("etri", KoreanTokenizer, ETRI, ["나는 학교에 갔다 연기가 갔다"] * 3, None),
-    ("bytes", FullTokenizer, {}, TEXTS, "byte-level BPE"),
     ("english", FullTokenizer, {"do_lower_case": False}, TEXTS, "another language"),
     ("english", HuggingFaceTokenizer, {}, TEXTS, "another language"),
     ("mostly english", FullTokenizer, {}, TEXTS, "another language"),
@@ -63,7 +60,6 @@ CASES = (
     ("syllables", FullTokenizer, {}, TEXTS, "takes Hangul apart"),
     ("syllables", HuggingFaceTokenizer, {}, TEXTS, "takes Hangul apart"),
     ("syllables", FullTokenizer, {"do_lower_case": False}, TEXTS, None),
-    ("words", KoreanTokenizer, {}, ["버스는 산으로", "바다로 간다"], "only whole words"),
     ("lower", KoreanTokenizer, {}, ["KOREAN Text", "NEWS"], "no capital letters"),
     ("lower", KoreanTokenizer, {"do_lower_case": True}, ["KOREAN Text", "NEWS"], None),
     ("other", KoreanTokenizer, {}, TEXTS, "text of another kind"),

@@ -165,12 +165,6 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     usage = describe_usage(marked_words, known, bool(settings.byte_pieces))
     uses = usage.pop("uses")
     learned = sorted([*given.characters, *chosen], key=lambda piece: (-uses[piece], piece))
-    one_character = {piece for piece in learned if len(piece.removeprefix(PREFIX)) == 1}
-    present = {*learned, *settings.user_symbols}
-    missing = {piece: count for piece, count in characters.items() if piece not in present}
-    by_jamo = sum(count for piece, count in missing.items() if is_syllable(piece[-1]))
-    others = sum(missing.values()) - by_jamo - sum(missing.get(jamo, 0) for jamo in given.jamo)
-    pieces = [*given.reserved, *given.jamo, *learned]
     deciding = dataclasses.asdict(settings)
     del deciding["num_threads"]
     report = {
@@ -182,26 +176,43 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
             "distinct_words": len({word for word, _ in marked_words}),
             "distinct_characters": len({piece[-1] for piece in characters}),
         },
-        "vocabulary": {
-            "lines": len(pieces),
-            "special": len(SPECIAL_TOKENS),
-            "unused": settings.num_unused,
-            "user_symbols": len(settings.user_symbols),
-            "jamo": len(given.jamo),
-            **({"bytes": len(settings.byte_pieces)} if settings.byte_pieces else {}),
-            "one_character": len(one_character),
-            "longer": len(learned) - len(one_character),
-        },
+        "vocabulary": _count_pieces(learned, given, settings),
         "character_coverage": round(given.coverage, 6),
-        "spelled_with_jamo": round(by_jamo / characters.total(), 6),
-        "without_a_piece": round(others / characters.total(), 6),
+        **_share_of_missing(characters, learned, given, settings),
         **usage,
     }
     config = {"kind": KoreanTokenizer.kind, **_tokenizer_options(settings)}
-    return LearnedVocabulary(pieces, config, report)
+    return LearnedVocabulary([*given.reserved, *given.jamo, *learned], config, report)
 
 
 TEXT_COUNTS = ("bytes", "lines", "sampled_bytes", "sampled_lines")
+
+
+def _count_pieces(learned, given, settings):
+    """Counts the lines of the vocabulary by their kind."""
+    one_character = sum(len(piece.removeprefix(PREFIX)) == 1 for piece in learned)
+    return {
+        "lines": len(given.reserved) + len(given.jamo) + len(learned),
+        "special": len(SPECIAL_TOKENS),
+        "unused": settings.num_unused,
+        "user_symbols": len(settings.user_symbols),
+        "jamo": len(given.jamo),
+        **({"bytes": len(settings.byte_pieces)} if settings.byte_pieces else {}),
+        "one_character": one_character,
+        "longer": len(learned) - one_character,
+    }
+
+
+def _share_of_missing(characters, learned, given, settings):
+    """Returns the shares of the text's characters that jamo spell and that nothing spells."""
+    present = {*learned, *settings.user_symbols}
+    missing = {piece: count for piece, count in characters.items() if piece not in present}
+    by_jamo = sum(count for piece, count in missing.items() if is_syllable(piece[-1]))
+    others = sum(missing.values()) - by_jamo - sum(missing.get(jamo, 0) for jamo in given.jamo)
+    return {
+        "spelled_with_jamo": round(by_jamo / characters.total(), 6),
+        "without_a_piece": round(others / characters.total(), 6),
+    }
 
 
 def _warn_of_unreachable_symbols(symbols, splitter):
