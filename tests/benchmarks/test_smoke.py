@@ -12,7 +12,7 @@ from bert_tf.training.evaluation import read_results
 from tests.support.benchmark_programs import output_of
 from tests.support.crosses import slow
 from tests.support.paths import ROOT, TEST_DATA
-from tests.support.task_data import number_questions, write_questions
+from tests.support.task_data import number_questions, write_published, write_questions
 from tests.support.tiny_models import tiny_model, write_config
 
 TRAIN, HELD_OUT = ROOT / "sample_corpus" / "train.txt", ROOT / "sample_corpus" / "heldout.txt"
@@ -159,23 +159,15 @@ def write_vectors(path):
 
 def write_tasks(folder):
     """NSMC, whose labels are words of the reviews; KorSTS; questions that ask the same."""
-    for name in ("nsmc", "KorSTS"):
-        (folder / name).mkdir(parents=True)
-    for split in ("train", "test"):
-        rows = [f"{i}\t{REVIEWS[i % 4]} {('싫다', '좋다')[i % 2]}\t{i % 2}" for i in range(200)]
-        text = "\n".join(["id\tdocument\tlabel", *rows, ""])
-        (folder / "nsmc" / f"ratings_{split}.txt").write_text(text, encoding="utf-8")
-    header = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2"
+    rows = [(f"{REVIEWS[i % 4]} {('싫다', '좋다')[i % 2]}", i % 2) for i in range(200)]
+    write_published(folder / "nsmc", "nsmc", train=rows, test=rows)
     pairs = [
-        (5.0, "강아지가 뛴다", "강아지가 뛴다"),
-        (3.5, "아이가 논다", "아이가 바다에서 논다"),
-        (1.5, "비가 온다", "어제는 비가 왔다"),
-        (0.0, "고기를 굽는다", "춤을 춘다"),
+        ("강아지가 뛴다", "강아지가 뛴다", 5.0),
+        ("아이가 논다", "아이가 바다에서 논다", 3.5),
+        ("비가 온다", "어제는 비가 왔다", 1.5),
+        ("고기를 굽는다", "춤을 춘다", 0.0),
     ]
-    lines = [f"a\tb\t2012\t{i}\t{y}\t{a}\t{b}" for i, (y, a, b) in enumerate(pairs)]
-    for split in ("train", "dev", "test"):
-        text = "\n".join([header, *lines, ""])
-        (folder / "KorSTS" / f"sts-{split}.tsv").write_text(text, encoding="utf-8")
+    write_published(folder / "KorSTS", "korsts", train=pairs, dev=pairs, test=pairs)
     same = (
         "id,qid1,qid2,question1,question2,is_duplicate\n1,1,2,비가 와,비 온다,0\n2,3,4,비가,해가,1"
     )

@@ -19,6 +19,7 @@ from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, model_flags, plan_tasks
 from run_scripts.tools.glue_table import read_results, show_table
 from tests.support.paths import ROOT
+from tests.support.task_data import write_published
 from tests.support.tiny_models import SIZES, tiny_model
 
 TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
@@ -30,22 +31,14 @@ def write_results(folder, **results):
     (folder / "eval_results.txt").write_text(text)
 
 
-def write_cola(data, train=2):
-    """CoLA as it is published: four columns without a header."""
-    (data / "CoLA").mkdir(parents=True)
-    rows = ["gj04\t1\t\t바다를 보고 싶었다.\n", "gj04\t0\t*\t싶었다 보고 바다를.\n"]
-    for name, count in (("train", train), ("dev", 4)):
-        (data / "CoLA" / f"{name}.tsv").write_text("".join(rows[i % 2] for i in range(count)))
+COLA = [("바다를 보고 싶었다.", 1), ("싶었다 보고 바다를.", 0)]
+RTE = [("비가 왔다.", "땅이 젖었다.", label) for label in ("entailment", "not_entailment")]
 
 
-def write_rte(data, train=2):
-    """RTE as it is published: a header, two sentences."""
-    (data / "RTE").mkdir(parents=True)
-    labels = ("entailment", "not_entailment")
-    for name, count in (("train", train), ("dev", 4)):
-        rows = [f"{i}\t비가 왔다.\t땅이 젖었다.\t{labels[i % 2]}\n" for i in range(count)]
-        text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
-        (data / "RTE" / f"{name}.tsv").write_text(text)
+def write_glue(data, times=1):
+    """CoLA and RTE, with two examples `times` times to train on."""
+    write_published(data / "CoLA", "cola", train=COLA * times, dev=COLA * 2)
+    write_published(data / "RTE", "rte", train=RTE * times, dev=RTE * 2)
 
 
 def write_model(folder, model_type="bert", *files):
@@ -59,8 +52,7 @@ def write_model(folder, model_type="bert", *files):
 def test_plan(tmp_path, capsys):
     model = write_model(tmp_path / "m", "albert", "model.ckpt-best.index", "30k-clean.model")
     data = tmp_path / "glue"
-    write_cola(data)
-    write_rte(data)
+    write_glue(data)
     commands = plan_tasks("glue", str(model), str(data), "out")
     assert list(commands) == ["cola", "rte"]
     name, flagfile, *flags = commands["cola"]
@@ -116,7 +108,7 @@ def test_plan_of_broken_data(tmp_path, capsys):
     command = ["run_glue", str(model), str(data), str(tmp_path / "out")]
     assert program.run_glue(command) == 1
     assert "must hold a folder of a task: cola (folder CoLA), " in capsys.readouterr().err
-    write_cola(data)
+    write_glue(data)
     (data / "CoLA" / "dev.tsv").unlink()
     assert program.run_glue(command) == 1
     assert f"needs a file {data}/CoLA/dev.tsv" in capsys.readouterr().err
@@ -284,8 +276,7 @@ def run_glue(folder, *flags):
 def test_the_same_command_continues(tmp_path, monkeypatch, capsys):
     """A task that was stopped ends the run; started again it leaves out what is done."""
     write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
-    write_cola(tmp_path / "glue")
-    write_rte(tmp_path / "glue")
+    write_glue(tmp_path / "glue")
     ran, stopped = [], ["rte"]
 
     def run_task(command):
@@ -358,8 +349,7 @@ def test_script_trains(tmp_path):
     save_google_checkpoint(tiny_model(**sizes), str(tmp_path / "model" / "model.ckpt-7"))
     for name in ("vocab.txt", "tokenizer_config.json"):
         (tmp_path / "model" / name).write_bytes((TOKENIZER / name).read_bytes())
-    write_cola(tmp_path / "glue", train=32)
-    write_rte(tmp_path / "glue", train=32)
+    write_glue(tmp_path / "glue", times=16)
     flags = ("--max_seq_length=16", "--train_batch_size=8", "--num_train_epochs=1")
     first = run_glue(tmp_path, *flags)
     assert first.returncode == 0, first.stderr

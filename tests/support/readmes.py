@@ -8,6 +8,14 @@ import shutil
 
 from bert_tf.checkpoint import save_google_checkpoint
 from tests.support.paths import ROOT
+from tests.support.task_data import (
+    KLUE_HEADER,
+    klue_sentence,
+    squad_entry,
+    squad_file,
+    write_published,
+    write_questions,
+)
 from tests.support.tiny_models import tiny_model, write_config
 
 DOCS = ROOT / "docs"
@@ -94,16 +102,13 @@ def bring_jsonl(path):
 
 
 def bring_nsmc(path):
-    rows = [f"{i}\t{('정말 재미있다', '정말 지루하다')[i % 2]}\t{1 - i % 2}\n" for i in range(16)]
-    for split in ("train", "test"):
-        write(path / f"ratings_{split}.txt", "id\tdocument\tlabel\n" + "".join(rows))
+    rows = [("정말 재미있다", 1), ("정말 지루하다", 0)] * 8
+    write_published(path, "nsmc", train=rows, test=rows)
 
 
 def bring_korsts(path):
-    head = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\n"
-    rows = "".join(f"a\tb\t2012\t{i}\t{i % 6}.0\t비가 온다\t눈이 온다\n" for i in range(16))
-    for split in ("train", "dev", "test"):
-        write(path / f"sts-{split}.tsv", head + rows)
+    rows = [("비가 온다", "눈이 온다", f"{i % 6}.0") for i in range(16)]
+    write_published(path, "korsts", train=rows, dev=rows, test=rows)
 
 
 def bring_klue_nli(path):
@@ -125,12 +130,10 @@ def bring_orders(path):
 
 
 def bring_klue_ner(path):
-    header = "## 컬럼명 : CHAR\tNE_TAG\n"
-    tags = ("B-LC", "I-LC", "O", "O", "O", "O", "O")
-    body = "\n".join(map("\t".join, zip("서울에서 왔다", tags, strict=True)))
-    sentences = "".join(f"## klue-ner-{i}\t<서울:LC>에서 왔다\n{body}\n\n" for i in range(8))
+    tagged = "서울에서 왔다|B-LC I-LC O O O O O"
+    sentences = "".join(klue_sentence(f"{i:05d}-wikitree", tagged) for i in range(8))
     for split in ("train", "dev"):
-        write(path / f"klue-ner-v1.1_{split}.tsv", header + sentences)
+        write(path / f"klue-ner-v1.1_{split}.tsv", KLUE_HEADER + sentences)
 
 
 def bring_names(path):
@@ -147,13 +150,11 @@ QUESTION_FILES = {
 
 
 def bring_questions(path):
-    answers = [{"text": "서울", "answer_start": 8}]
-    qas = [{"id": f"q{i}", "question": "어디에 살았나?", "answers": answers} for i in range(8)]
-    paragraphs = [{"context": "나는 어릴 때 서울에서 살았다.", "qas": qas}]
-    data = [{"title": "글", "paragraphs": paragraphs}]
-    text = json.dumps({"version": "1", "data": data}, ensure_ascii=False)
+    context = "나는 어릴 때 서울에서 살았다."
+    qas = [squad_entry(f"q{i}", context, "서울", question="어디에 살았나?") for i in range(8)]
+    path.mkdir(parents=True, exist_ok=True)
     for name in QUESTION_FILES[path.name]:
-        write(path / name, text)
+        write_questions(path / name, squad_file([{"context": context, "qas": qas}]))
 
 
 def bring_model(path):
@@ -166,9 +167,8 @@ def bring_model(path):
 
 
 def bring_glue(path):
-    rows = [f"gj04\t{i % 2}\t{'*' * (1 - i % 2)}\tthe book is red\n" for i in range(16)]
-    for split in ("train", "dev"):
-        write(path / "CoLA" / f"{split}.tsv", "".join(rows))
+    rows = [("the book is red", 1), ("the book red is", 0)] * 8
+    write_published(path / "CoLA", "cola", train=rows, dev=rows)
 
 
 JOB = """--bert_config_file=bert_base.json

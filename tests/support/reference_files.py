@@ -1,4 +1,4 @@
-"""Files for the tests of the reference run: TensorBoard's events, a small data set."""
+"""TensorBoard's events, for the tests of the reference run."""
 
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
@@ -23,10 +23,3 @@ def write_events(path, seconds):
             values[-1].metadata.plugin_data.plugin_name = "text"
             event = Event(step=10 * i, summary=Summary(value=values))
             file.write(frame(event.SerializeToString()))
-
-
-def write_nsmc(folder, review="가"):
-    (folder / "nsmc").mkdir(parents=True)
-    for split, document in (("train", "나"), ("test", review)):
-        row = f"id\tdocument\tlabel\n1\t{document}\t1\n"
-        (folder / "nsmc" / f"ratings_{split}.txt").write_text(row)

@@ -34,6 +34,11 @@ def squad_entry(key, context, *texts, question="누구가?", **more):
     return {"id": key, "question": question, "answers": answers, **more}
 
 
+def squad_file(paragraphs, version="1"):
+    """What a file of SQuAD's format holds: one article."""
+    return {"version": version, "data": [{"title": "t", "paragraphs": paragraphs}]}
+
+
 def squad_content():
     """What a file of SQuAD 2.0's format holds: five questions, one of them without an answer."""
     first, second = CONTEXTS
@@ -47,7 +52,7 @@ def squad_content():
         {"context": first, "qas": of_first},
         {"context": second, "qas": [squad_entry("e", second, "e\u0301tude")]},
     ]
-    return {"version": "v2.0", "data": [{"title": "t", "paragraphs": paragraphs}]}
+    return squad_file(paragraphs, "v2.0")
 
 
 def write_questions(path, content):
@@ -117,7 +122,7 @@ def number_questions(count, seed, version_2=False, words=20):
         if version_2:
             entry["is_impossible"] = impossible
         paragraphs.append({"context": " ".join(text), "qas": [entry]})
-    return {"version": "1", "data": [{"title": "t", "paragraphs": paragraphs}]}
+    return squad_file(paragraphs)
 
 
 # === KLUE's named entities ===
@@ -136,6 +141,34 @@ def klue_sentence(name, tagged):
     lines = [f"## klue-ner-v1_dev_{name}\t<{text}>"]
     lines += [f"{character}\t{tag}" for character, tag in zip(text, tags.split(), strict=True)]
     return "\n".join(lines) + "\n\n"
+
+
+# === Tables as they are published ===
+
+# Data set -> the name of its files, their header, their rows.
+PUBLISHED = {
+    "nsmc": ("ratings_{}.txt", "id\tdocument\tlabel\n", "{i}\t{text}\t{label}\n"),
+    "korsts": (
+        "sts-{}.tsv",
+        "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\n",
+        "a\tb\t2012\t{i}\t{label}\t{text}\t{second}\n",
+    ),
+    "cola": ("{}.tsv", "", "gj04\t{label}\t\t{text}\n"),
+    "rte": ("{}.tsv", "index\tsentence1\tsentence2\tlabel\n", "{i}\t{text}\t{second}\t{label}\n"),
+}
+
+
+def write_published(folder, name, **splits):
+    """Writes the files of a data set: split -> its rows (text, label) or (text, second, label)."""
+    file, header, line = PUBLISHED[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, rows in splits.items():
+        lines = [
+            line.format(i=i, text=row[0], second=row[1], label=row[-1])
+            for i, row in enumerate(rows)
+        ]
+        (folder / file.format(split)).write_text(header + "".join(lines), encoding="utf-8")
+    return folder
 
 
 # === Tables of sentences ===

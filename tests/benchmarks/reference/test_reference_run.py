@@ -19,7 +19,8 @@ from benchmarks.reference.ledger import read_runs
 from benchmarks.reference.program import run_stages
 from benchmarks.reference.stages import make_stages
 from tests.support.paths import PYTHONPATH, ROOT
-from tests.support.reference_files import write_events, write_nsmc
+from tests.support.reference_files import write_events
+from tests.support.task_data import write_published
 
 # Stands for every program: writes what the next stages read of its results.
 FAKE = """
@@ -75,7 +76,7 @@ def fake(tmp_path, monkeypatch):
     (tmp_path / "fake.py").write_text(FAKE)
     (tmp_path / "corpus.txt").write_text("가\n")
     write_events(tmp_path / "events", [0.5, 0.25, 0.125])
-    write_nsmc(tmp_path / "tasks")
+    write_published(tmp_path / "tasks" / "nsmc", "nsmc", train=[("나", 1)], test=[("가", 1)])
     given = flags(
         corpus="corpus.txt", size="mini", hours=1.0, tasks_dir="tasks", seeds=2, output_dir="out"
     )
@@ -174,7 +175,9 @@ def test_going_on_from_a_model(tmp_path):
 @pytest.mark.slow
 def test_from_text_to_tables(tmp_path):
     """The tiny model, every program for real, killed while it pre-trains; then once more."""
-    write_real_nsmc(tmp_path / "tasks")
+    # A word of a review tells its label.
+    rows = [(f"{('재미없다', '재미있다')[i % 2]} 정말 {i}", i % 2) for i in range(64)]
+    write_published(tmp_path / "tasks" / "nsmc", "nsmc", train=rows, test=rows[:16])
     given = [
         "--size=tiny", "--hours=0.005", "--seeds=1", f"--output_dir={tmp_path / 'out'}",
         f"--tasks_dir={tmp_path / 'tasks'}", "--device=cpu",
@@ -198,12 +201,3 @@ def test_from_text_to_tables(tmp_path):
     assert "| nsmc | eval_accuracy |" in done.stdout
     weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
-
-
-def write_real_nsmc(folder):
-    """Reviews of which a word tells the label."""
-    (folder / "nsmc").mkdir(parents=True)
-    for split, count in (("train", 64), ("test", 16)):
-        rows = [f"{i}\t{('재미없다', '재미있다')[i % 2]} 정말 {i}\t{i % 2}\n" for i in range(count)]
-        text = "id\tdocument\tlabel\n" + "".join(rows)
-        (folder / "nsmc" / f"ratings_{split}.txt").write_text(text)

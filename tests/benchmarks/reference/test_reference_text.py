@@ -6,7 +6,7 @@ import json
 from benchmarks.common import parser_of
 from benchmarks.reference import text
 from benchmarks.reference.tasks import find_tasks
-from tests.support.reference_files import write_nsmc
+from tests.support.task_data import squad_entry, squad_file, write_published, write_questions
 
 
 def divide(tmp_path, **flags):
@@ -85,14 +85,13 @@ def test_text_of_dev_and_test_parts_is_left_out(tmp_path):
 
 def write_tasks(folder, review, context, tagged):
     """A test part, and two dev parts, of one example each; of one without a training part."""
-    write_nsmc(folder, review)
+    write_published(folder / "nsmc", "nsmc", train=[("나", 1)], test=[(review, 1)])
     (folder / "korquad").mkdir()
     (folder / "klue-ner-v1.1").mkdir()
     for split, passage, sentence in (("train", "가", "나"), ("dev", context, tagged)):
-        qas = [{"id": "1", "question": "언제?", "answers": [{"text": "가", "answer_start": 0}]}]
-        data = [{"title": "t", "paragraphs": [{"context": passage, "qas": qas}]}]
+        qas = [squad_entry("1", passage, passage[0], question="언제?")]
         path = folder / "korquad" / f"KorQuAD_v1.0_{split}.json"
-        path.write_text(json.dumps({"version": "1", "data": data}))
+        write_questions(path, squad_file([{"context": passage, "qas": qas}]))
         body = "".join(f"{letter}\tO\n" for letter in sentence)
         if split == "train":
             continue

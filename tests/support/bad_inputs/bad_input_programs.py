@@ -167,11 +167,6 @@ PROGRAMS = {
         {**FINETUNE_FLAGS, "train_file": "{}/pairs/train.jsonl", "dev_file": "{}/pairs/dev.jsonl"},
         {"pairs/train.jsonl": "lines", "pairs/dev.jsonl": "lines"},
     ),
-    "run_similarity on KLUE's files": Program(
-        similarity.main, similarity.SimilarityFlags,
-        {**FINETUNE_FLAGS, "task_name": "klue-sts", "data_dir": "{}/klue"},
-        {"klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json"},
-    ),
     "search": Program(
         search.main, search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/tsv/train.tsv", "query": "the film"},
