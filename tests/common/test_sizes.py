@@ -7,7 +7,6 @@ import re
 from tests.support.paths import FILES, source_of
 
 LINES_OF_A_FUNCTION = 80  # its docstring not counted
-POSITIONAL_PARAMETERS = POSITIONAL_ARGUMENTS = 6  # beside self or cls
 
 CODE = [path for path in FILES if path.parts[0] != "tests"]
 TESTS = [path for path in FILES if path.parts[0] == "tests"]
@@ -17,10 +16,6 @@ IMPORT_OF_A_TEST = re.compile(r"^\s*(from|import) test_", re.MULTILINE)
 def too_large(source):
     """Yields a line for each function of a file that is larger than it may be."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_ARGUMENTS:
-            if any(isinstance(argument, ast.Starred) for argument in node.args):
-                continue
-            yield f"{ast.unparse(node.func)}: called with {len(node.args)} positional arguments"
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         lines = node.end_lineno - node.lineno + 1
@@ -28,10 +23,6 @@ def too_large(source):
             lines -= node.body[0].end_lineno - node.body[0].lineno + 1
         if lines > LINES_OF_A_FUNCTION:
             yield f"{node.name}: {lines} lines of code"
-        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-        count = len(names) - (names[:1] in (["self"], ["cls"]))
-        if count > POSITIONAL_PARAMETERS:
-            yield f"{node.name}: {count} positional parameters"
 
 
 def test_functions_are_short():
@@ -55,11 +46,3 @@ def test_what_is_too_large():
     body = "    x = 1\n"
     assert list(too_large(f"def f():\n{docstring}{body * 79}")) == []
     assert list(too_large(f"def f():\n{docstring}{body * 80}")) == ["f: 81 lines of code"]
-    assert list(too_large("def f(a, b, c, d, e, f, *, g, h): pass")) == []
-    assert list(too_large("f(1, 2, 3, 4, 5, 6, g=7)\nf(1, 2, 3, 4, 5, 6, *seven)")) == []
-    problem = "a.f: called with 7 positional arguments"
-    assert list(too_large("a.f(1, 2, 3, 4, 5, 6, 7)")) == [problem]
-    nested = "class C:\n    def f(self, a, b, c, d, e, f=1): pass\n    def g({}): pass"
-    assert list(too_large(nested.format("self, a, b, c, d, e, f, /, g"))) == [
-        "g: 7 positional parameters"
-    ]

@@ -49,8 +49,3 @@ def test_the_folders_of_the_map_exist(page):
 def test_tables_name_what_is_there(page):
     rows = tables(page)
     assert len(rows) > 15 and [found for row in rows if (found := missing(row))] == []
-
-
-def test_what_is_missing_is_named():
-    row = "| a task | `finetuning/tasks.py` | a `Task` in `TASKS`, `PLACES`, `finetuning/gone.py` |"
-    assert missing(row) == ["finetuning/gone.py", "PLACES"]

@@ -126,19 +126,6 @@ def test_flags_of_the_reference_programs_are_all_shown():
         assert len(rows) == len(set(rows))
 
 
-def test_words_about_a_flag_of_a_reference_program():
-    def status(program, name):
-        return migration.status(program, migration.STANDS_FOR[program], name, "en")
-
-    assert status("run_pretraining.py", "max_eval_steps") == "same"
-    assert status("run_pretraining.py", "learning_rate") == "same (BERT's or ALBERT's)"
-    assert status("run_pretraining.py", "tpu_name") == "no effect"
-    assert status("run_pretraining.py", "masked_lm_budget") == "only `0` is accepted"
-    assert status("run_race.py", "num_keep_checkpoint").startswith("same; another name for")
-    assert status("run_squad.py", "export_dir") == "refused"
-    assert set(migration.STANDS_FOR) <= set(PROGRAMS)
-
-
 @pytest.mark.slow
 @needs("sphinx", "myst_parser", "furo", extra="docs")
 def test_the_site_is_built_without_warnings(tmp_path):

@@ -81,16 +81,3 @@ def test_every_entry_is_of_a_message():
 def test_both_languages_have_the_same_entries():
     english, korean = map(quotes, PAGES)
     assert english == korean
-
-
-def test_how_quotes_are_compared():
-    column = f"{GAP} must have {GAP} columns"
-    question = f"{GAP} must hold a question. Received: none"
-    assert is_quote_of("FILE line N must have N columns", column)
-    assert not is_quote_of("FILE line N must have N rows", column)
-    assert not is_quote_of("FILE line N must have", column)
-    assert is_quote_of("FILE line N must have…", column)
-    assert is_quote_of("FILE must hold a question", question)
-    assert not is_quote_of("FILE must hold a", question)
-    assert not is_quote_of("must hold a question", question)  # the file's name is missing
-    assert own_text("FILE line N must have …") == "must have"

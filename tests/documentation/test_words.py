@@ -1,6 +1,5 @@
 """Pages and code use one word for one thing, as the table in CONTRIBUTING.md says."""
 
-import ast
 import re
 
 import pytest
@@ -48,37 +47,3 @@ def test_no_package_has_a_word_that_is_out(folder):
     paths = [ROOT / path for path in MODULES if path.parts[0] == folder]
     found = {str(path): lines_with(OUT_OF_CODE, path) for path in paths}
     assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-# JSON files have this as a key.
-KEYS = ("no piece in it",)
-
-
-def shown_texts(path):
-    """The strings of a module that are neither docstrings nor one name."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and isinstance(node.body[0], ast.Expr)
-    }
-    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    return [
-        node.value
-        for node in strings
-        if isinstance(node.value, str) and " " in node.value.strip() and id(node) not in docstrings
-    ]
-
-
-@pytest.mark.parametrize("folder", sorted(WHEEL))
-def test_messages_call_a_token_so(folder):
-    texts = [
-        (path, text)
-        for path in MODULES
-        if path.parts[0] == folder
-        for text in shown_texts(ROOT / path)
-    ]
-    assert any(texts)
-    pieces = [each for each in texts if re.search(r"\bpieces?\b", each[1])]
-    assert [each for each in pieces if each[1] not in KEYS] == []
