@@ -10,78 +10,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_variables
 from model_formats.huggingface.export import export, split_into_shards
 from model_formats.load_folder import load_folder
 from tests.support.models.model_folders import drop_weights, write_folder
+from tests.support.paths import TEST_DATA
 
-# The state_dict of transformers' classes, version 5.23, of two layers: names with their shapes.
-BERT_LAYER = {
-    "attention.self.query": (32, 32), "attention.self.key": (32, 32),
-    "attention.self.value": (32, 32), "attention.output.dense": (32, 32),
-    "intermediate.dense": (48, 32), "output.dense": (32, 48),
-    "attention.output.LayerNorm": (32,), "output.LayerNorm": (32,),
-}  # fmt: skip
-ALBERT_LAYER = {
-    "attention.query": (32, 32), "attention.key": (32, 32), "attention.value": (32, 32),
-    "attention.dense": (32, 32), "ffn": (48, 32), "ffn_output": (32, 48),
-    "attention.LayerNorm": (32,), "full_layer_layer_norm": (32,),
-}  # fmt: skip
-
-
-def with_biases(weights):
-    """Both parameters of every layer: the weight as given, the bias as long as its first axis."""
-    return {f"{name}.weight": shape for name, shape in weights.items()} | {
-        f"{name}.bias": shape[:1] for name, shape in weights.items()
-    }
-
-
-def embeddings(width):
-    tables = {"word": 60, "position": 32, "token_type": 2}
-    rows = {f"embeddings.{name}_embeddings.weight": (n, width) for name, n in tables.items()}
-    return rows | with_biases({"embeddings.LayerNorm": (width,)})
-
-
-def bert_encoder(pooler):
-    names = embeddings(32) | (with_biases({"pooler.dense": (32, 32)}) if pooler else {})
-    for i in range(2):
-        names |= with_biases({f"encoder.layer.{i}.{k}": v for k, v in BERT_LAYER.items()})
-    return names
-
-
-def albert_encoder(pooler):
-    names = embeddings(16) | with_biases({"encoder.embedding_hidden_mapping_in": (32, 16)})
-    names |= with_biases({"pooler": (32, 32)}) if pooler else {}
-    group = "encoder.albert_layer_groups.0.albert_layers.0"
-    return names | with_biases({f"{group}.{k}": v for k, v in ALBERT_LAYER.items()})
-
-
-PRETRAINING = {
-    "bert": with_biases({
-        "cls.predictions.transform.dense": (32, 32), "cls.predictions.transform.LayerNorm": (32,),
-        "cls.seq_relationship": (2, 32)}) | {"cls.predictions.bias": (60,)},
-    "albert": with_biases({
-        "predictions.dense": (16, 32), "predictions.LayerNorm": (16,),
-        "sop_classifier.classifier": (2, 32)}) | {"predictions.bias": (60,)},
-}  # fmt: skip
-TRANSPOSED = {
-    "bert": (
-        "bert.encoder.layer.0.intermediate.dense.weight",
-        "bert/encoder/layer_0/intermediate/dense/kernel",
-    ),
-    "albert": (
-        "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight",
-        "bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel",
-    ),
-}
-# Task -> whether its class has the pooler, and its head.
-HEADS = {
-    "pretraining": (True, None),
-    "classification": (True, {"classifier": (3, 32)}),
-    "ner": (False, {"classifier": (3, 32)}),
-    "question_answering": (False, {"qa_outputs": (2, 32)}),
-    "multiple_choice": (True, {"classifier": (1, 32)}),
-}
+FOLDERS = TEST_DATA / "transformers"
 
 
 def exported(folder, output, **options):
@@ -92,31 +26,38 @@ def exported(folder, output, **options):
 
 
 @pytest.mark.parametrize(
-    "kind, task",
-    [  # In the quick run the two kinds take turns, of pre-trained models both.
-        pytest.param(kind, task, marks=[pytest.mark.slow] * ((i + j) % 2 and task != "pretraining"))
-        for i, task in enumerate(HEADS)
-        for j, kind in enumerate(("bert", "albert"))
-    ],
+    "name", ("bert_erf", "bert_classifier", "albert", "electra_small", "electra_base")
 )
-def test_names_and_shapes(kind, task, tmp_path):
-    write_folder(tmp_path / "in", kind, task)
-    loaded, config, how = exported(tmp_path / "in", tmp_path / "out")
-    pooler, head = HEADS[task]
-    encoder = {"bert": bert_encoder, "albert": albert_encoder}[kind](pooler)
-    expected = {f"{kind}.{name}": shape for name, shape in encoder.items()}
-    expected |= with_biases(head) if head else PRETRAINING[kind]
-    found = load_file(tmp_path / "out" / "model.safetensors")
-    assert {name: array.shape for name, array in found.items()} == expected
-    assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
-    (name,) = config["architectures"]
-    assert how.split("; ")[0] == f"transformers.{name}.from_pretrained('{{folder}}')"
-    # One that is transposed, one that is not.
-    weights = google_variables(loaded.model)
-    name, google_name = TRANSPOSED[kind]
-    np.testing.assert_array_equal(found[name], np.transpose(weights[google_name]))
-    table = found[f"{kind}.embeddings.word_embeddings.weight"]
-    np.testing.assert_array_equal(table, weights["bert/embeddings/word_embeddings"])
+def test_what_transformers_wrote_is_written_again(name, tmp_path):
+    """Its class, and all arrays under the same names, those that are transposed too."""
+    _, config, how = exported(FOLDERS / name, tmp_path / "out")
+    (architecture,) = json.loads((FOLDERS / name / "config.json").read_text())["architectures"]
+    assert config["architectures"] == [architecture]
+    assert how.split("; ")[0] == f"transformers.{architecture}.from_pretrained('{{folder}}')"
+    wanted, found = (
+        load_file(folder / "model.safetensors") for folder in (FOLDERS / name, tmp_path / "out")
+    )
+    assert found.keys() == wanted.keys()
+    for key, array in found.items():
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array, wanted[key], err_msg=key)
+
+
+@pytest.mark.parametrize(
+    "task, head, pooler",
+    (
+        ("ner", "classifier", False),
+        ("question_answering", "qa_outputs", False),
+        ("multiple_choice", "classifier", True),
+    ),
+)
+def test_names_of_other_heads(task, head, pooler, tmp_path):
+    write_folder(tmp_path / "in", "albert", task)
+    exported(tmp_path / "in", tmp_path / "out")
+    names = load_file(tmp_path / "out" / "model.safetensors").keys()
+    others = {name for name in names if not name.startswith("albert.")}
+    assert others == {f"{head}.weight", f"{head}.bias"}
+    assert ("albert.pooler.weight" in names) == pooler
 
 
 def test_configuration(tmp_path):

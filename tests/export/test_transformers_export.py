@@ -11,6 +11,7 @@ import pytest
 from transformers_jobs import TOLERANCE, assert_close, make_inputs, run_jobs, write_job
 
 from korean_bert import load_model
+from model_formats.electra_generator import generator_alone
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from tests.support.libraries import needs_torch
@@ -30,6 +31,8 @@ NETWORKS = {
     "albert-erf": ("albert", ERF),
     "albert-groups": ("albert", GROUPS),
     "albert-wide": ("albert", {"embedding_size": 32}),
+    "electra": ("electra", {"generator_size": 0.25}),
+    "electra-wide": ("electra", {"embedding_size": 32, "generator_size": 0.5}),
 }
 
 # Head -> task, settings, prefix of the weights that its checkpoint lacks, class, outputs -> ours.
@@ -49,8 +52,18 @@ HEADS = {
     "spans": ("question_answering", {}, None, "ForQuestionAnswering", {
         "start_logits": "start_logits", "end_logits": "end_logits"}),
     "options": ("multiple_choice", {}, None, "ForMultipleChoice", {"logits": "logits"}),
+    "discriminator": ("pretraining", {}, None, "ForPreTraining", {
+        "logits": "discriminator_logits"}),
+    "generator": ("pretraining", {}, None, "ForMaskedLM", {"logits": "masked_lm_logits"}),
 }  # fmt: skip
-CASES = [f"{network} {head}" for network in NETWORKS for head in HEADS]
+# An ELECTRA has two networks, and no pooler.
+OF_ELECTRA, NOT_OF_ELECTRA = ("discriminator", "generator"), ("pretraining", "encoder")
+CASES = [
+    f"{network} {head}"
+    for network in NETWORKS
+    for head in HEADS
+    if head not in (NOT_OF_ELECTRA if network.startswith("electra") else OF_ELECTRA)
+]
 
 # What transformers trains each kind of classifier with: its labels, and ours.
 LABELS = {
@@ -64,10 +77,12 @@ def prepare(case, folder):
     """Makes a model, exports it; returns it, its inputs, and the job for transformers."""
     network, head = case.split()
     (kind, sizes), (task, settings, missing, suffix, _) = NETWORKS[network], HEADS[head]
-    write_folder(folder / "in", kind, task, sizes, **settings)
+    names = ("generator/", "discriminator_predictions/") if head in OF_ELECTRA else ()
+    write_folder(folder / "in", kind, task, sizes, names, **settings)
     if missing:
         drop_weights(folder / "in" / "model.ckpt-3", missing)
     loaded = load_folder(str(folder / "in"))
+    loaded = generator_alone(loaded) if head == "generator" else loaded
     (folder / "out").mkdir()
     # Shards in one case.
     export(loaded, str(folder / "out"), max_shard_size=20_000 if case == "bert tags" else None)
