@@ -106,7 +106,7 @@ def test_labels_stay_beside_their_vectors(tmp_path):
         ),
         (
             ["--input_file=HERE/lines.txt", "--projector_dir=HERE/p", "--pooling=none"],
-            ("--projector_dir needs a vector a line", "--pooling=none"),
+            ("--projector_dir and --pooling=none: only one may be given",),
         ),
         (["--word_embeddings", "--output_file=a.jsonl"], ("--word_embeddings is for", ".npz")),
         (
