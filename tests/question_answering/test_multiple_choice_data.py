@@ -86,6 +86,18 @@ def test_race_with_an_article_a_line(tmp_path):
         read_race(tmp_path, "train")
 
 
+def test_an_article_whose_name_is_not_utf8(tmp_path):
+    """Its id is written to a table, which is."""
+    write_race(tmp_path)
+    path = tmp_path / "train" / "high" / "3.txt"
+    try:
+        path.rename(path.with_name("\udcff.txt"))
+    except OSError:
+        pytest.skip("this file system has no such names")
+    choices = read_race(tmp_path, "train", ("high",))
+    assert [c.id for c in choices] == ["\ufffd.txt-0", "\ufffd.txt-1"]
+
+
 def test_missing_race(tmp_path):
     with pytest.raises(InputError, match="RACE needs a folder .*dev.* Received: no such folder"):
         read_race(tmp_path, "dev")
