@@ -7,19 +7,12 @@ import pytest
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from run_scripts import classifier, create_data, extract_features, ner, race, similarity, squad
+from run_scripts import create_data, extract_features
 from run_scripts.downstream import program
 from run_scripts.tools import fill_masks
 from tests.support.create_data_runs import make_small
 from tests.support.programs import ClassifierJob
-from tests.support.task_data import (
-    SENTENCE_PIECES,
-    number_questions,
-    single_rows,
-    write_questions,
-    write_race,
-    write_splits,
-)
+from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import SIZES, tiny_model
 from tests.support.vocabularies import SPECIAL
 
@@ -47,41 +40,20 @@ def warned(capsys):
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """Data for every downstream task; its programs end where they would import TensorFlow."""
+    """A job whose program ends where it would import TensorFlow."""
     monkeypatch.setattr(program, "start_tensorflow", stop)
     job = ClassifierJob(tmp_path)
     write_splits(job.data, ["text", "label"], single_rows(24), train=(0, 16), dev=(16, 24))
-    (job.data / "train.txt").write_text("the O\nfilm B-X\nis O\nbad O\n\n" * 4)
-    write_questions(job.data / "train.json", number_questions(4, 1))
-    write_questions(job.data / "dev.json", number_questions(4, 1))
-    write_race(job.data, train=2, dev=1, test=1)
     return job
 
 
-SQUAD = {"max_seq_length": 24, "max_query_length": 5, "doc_stride": 8}
-DOWNSTREAM = (
-    (classifier, {}),
-    (ner, {"task_name": "conll"}),
-    (squad, {"task_name": None, "train_file": "train.json", **SQUAD}),
-    (race, {"task_name": None, "max_qa_length": 8}),
-    (similarity, {}),
-)
-
-
-@pytest.mark.parametrize(("module", "flags"), DOWNSTREAM, ids=lambda each: str(each)[:30])
-def test_fine_tuning(job, capsys, module, flags):
-    job.main = module.main
-    job.folder.joinpath("vocab.txt").unlink()
-    write_vocabulary(job.folder)
-    assert job.run(**flags) == 1
-    (line,) = warned(capsys)
-    assert line.startswith("warning: train: 100% of the tokens") and "--spm_model_file" in line
-
-
-def test_fine_tuning_with_a_fitting_vocabulary(job, capsys):
-    write_vocabulary(job.folder, SENTENCE_PIECES[len(SPECIAL) :])
+def test_fine_tuning(job, capsys):
     assert job.run() == 1
     assert warned(capsys) == []
+    write_vocabulary(job.folder)
+    assert job.run() == 1
+    (line,) = warned(capsys)
+    assert line.startswith("warning: train: 100% of the tokens") and "--spm_model_file" in line
 
 
 def test_a_split_of_another_kind(job, capsys):
@@ -92,31 +64,26 @@ def test_a_split_of_another_kind(job, capsys):
     assert line.startswith("warning: dev: 100% of the tokens") and "another language" in line
 
 
-@pytest.mark.parametrize("words", (False, True))
-def test_features(tmp_path, monkeypatch, capsys, words):
-    monkeypatch.setattr(extract_features, "open_encoder", stop)
-    (tmp_path / "config.json").write_text(json.dumps(SIZES))
-    save_google_checkpoint(tiny_model(), str(tmp_path / "model.ckpt-3"))
-    (tmp_path / "text.txt").write_text("나는 ||| 학교에\n\n갔다\n", encoding="utf-8")
-    argv = [
-        "extract_features.py", f"--input_file={tmp_path}/text.txt",
-        f"--output_file={tmp_path}/out.npz", f"--bert_config_file={tmp_path}/config.json",
-        f"--init_checkpoint={tmp_path}/model.ckpt-3", f"--vocab_file={write_vocabulary(tmp_path)}",
-        "--max_seq_length=16", "--layers=-1",
-    ]  # fmt: skip
-    assert extract_features.main([*argv, *["--word_embeddings"] * words]) == 1
-    (line,) = warned(capsys)
-    assert "'나는', '학교에', '갔다'" in line and "--spm_model_file" in line
+FEATURES = ["--input_file=text.txt", "--output_file=out.npz", "--layers=-1", "--max_seq_length=16"]
 
 
-def test_masks(tmp_path, capsys):
+@pytest.mark.parametrize(
+    "main, flags, said",
+    (
+        (extract_features.main, FEATURES, "'나는', '학교에', '갔다'"),
+        (fill_masks.main, ["--text=나는 [MASK]"], "cannot spell '나는'. Likely"),
+    ),
+)
+def test_a_loaded_model(tmp_path, monkeypatch, capsys, main, flags, said):
+    monkeypatch.chdir(tmp_path)
     write_vocabulary(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
     (tmp_path / "bert_config.json").write_text(json.dumps(SIZES))
     save_google_checkpoint(tiny_model(), checkpoint_path(tmp_path, 3))
-    assert fill_masks.main(["fill-masks", f"--model_dir={tmp_path}", "--text=나는 [MASK]"]) == 0
+    (tmp_path / "text.txt").write_text("나는 ||| 학교에\n\n갔다\n", encoding="utf-8")
+    assert main(["program", "--model_dir=.", *flags]) == 0
     (line,) = warned(capsys)
-    assert "cannot spell '나는'. Likely" in line and "--spm_model_file" in line
+    assert said in line and "--spm_model_file" in line
 
 
 @pytest.mark.filterwarnings("always")  # the same warning in two runs of one process
