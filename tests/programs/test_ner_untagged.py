@@ -89,15 +89,6 @@ def test_a_file_named_as_a_split_hides_none(job, tmp_path):
     assert "eval_entity_f1" in (job.output / "eval_results.txt").read_text()
 
 
-def test_the_predictions_of_files_with_one_name_lie_beside_each_other(job, tmp_path):
-    for ending, text in ((".txt", "the film\n"), (".tsv", "good is\n")):
-        path = tmp_path / f"two{ending}"
-        path.write_text(text)
-        assert predict(job, path, predict_format="text") == 0
-    assert found(job, "two") == [["4", "8", "X", "film"]]
-    assert found(job, "two.tsv") == [["0", "7", "Y", "good is"]]
-
-
 def test_the_form_can_be_given(job, tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("film\ngood\n")
