@@ -1,6 +1,5 @@
 """Partly empty text makes the records of the rest; entirely empty text is one line of error."""
 
-import gzip
 import json
 
 import pytest
@@ -8,15 +7,11 @@ import pytest
 from run_scripts.create_data import main
 from tests.support.create_data_runs import (
     CHUNK_BYTES,
-    KILLS,
     SHARDS,
     arguments,
     one_line,
     records,
     run,
-    run_and_die,
-    run_small,
-    run_tasks,
 )
 from tests.support.crosses import slow
 
@@ -68,42 +63,20 @@ def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
     assert len(records(tmp_path / "out")) > 100
 
 
-@pytest.fixture(scope="module")
-def nulls(corpus, tmp_path_factory):
-    """JSON lines of the corpus with 250 nulls, some of which fill whole chunks."""
+@pytest.mark.parametrize("choice", ["none", "lines"])
+def test_null_in_json_lines_is_left_out_and_counted(corpus, tmp_path, capsys, choice):
+    """Some of 250 nulls fill whole chunks."""
     lines = (corpus / "text.jsonl").read_text().splitlines()
     null = json.dumps({"id": "x" * 60, "text": None})
-    path = tmp_path_factory.mktemp("nulls") / "a.jsonl"
+    path = tmp_path / "a.jsonl"
     path.write_text(
         "\n".join([*[null] * 149, *(f"{line}\n{null}" for line in lines[:101]), *lines[101:]])
     )
-    return path
-
-
-@pytest.fixture(scope="module")
-def with_nulls(corpus, nulls, tmp_path_factory):
-    """What is made of them."""
-    return run_small(corpus, tmp_path_factory.mktemp("made"), f"--input_file={nulls}")
-
-
-def test_null_in_json_lines_is_left_out_and_counted(corpus, nulls, with_nulls, tmp_path, capsys):
-    found = json.loads(with_nulls.description)
+    flags = f"--input_file={path}", f"--drop_duplicates={choice}", "--num_workers=2"
+    found = json.loads(run(corpus, tmp_path / "out", *flags).description)
     assert found["documents"] == 202
     assert found["documents_left_out"] == {"no text": 250, "one word": 2}
-    packed = tmp_path / "a.jsonl.gz"
-    packed.write_bytes(gzip.compress(nulls.read_bytes()))
-    made = run(corpus, tmp_path / "out", f"--input_file={packed}", "--num_workers=2")
-    assert made.records == with_nulls.records
     assert "202 documents (250 of no text, 2 of one word left out)" in capsys.readouterr().out
-    dropped = run(corpus, tmp_path / "drop", f"--input_file={nulls}", "--drop_duplicates=lines")
-    assert json.loads(dropped.description)["documents_left_out"]["no text"] == 250
-
-
-def test_tasks_and_a_killed_run_count_the_same_nulls(corpus, nulls, with_nulls, tmp_path):
-    flag = f"--input_file={nulls}"
-    assert run_tasks(corpus, tmp_path / "tasks", flag) == with_nulls
-    run_and_die(corpus, tmp_path / "killed", flag, preparation=KILLS["in pass 1"])
-    assert run(corpus, tmp_path / "killed", flag) == with_nulls
 
 
 def test_nothing_but_nulls_is_one_line(corpus, tmp_path, capsys):

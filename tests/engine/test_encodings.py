@@ -1,9 +1,8 @@
-"""Text in UTF-16 and cp949 gives the same records and vocabulary as in UTF-8."""
+"""What is no text is refused: a bad byte by its line, packed files by their kind."""
 
 import bz2
 import codecs
 import functools
-import gzip
 import lzma
 import shutil
 
@@ -13,94 +12,21 @@ from create_pretraining_data.engine.plain_text import recognise
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
 from tests.support.create_data_runs import (
-    KILLS,
     arguments,
-    learn,
     one_line,
-    run,
-    run_and_die,
-    run_small,
 )
 
 pytestmark = pytest.mark.usefixtures("small")
 
-ENCODINGS = {
-    "UTF-16-LE": "utf-16-le", "UTF-16-BE": "utf-16-be", "UTF-8, marked": "utf-8-sig",
-    "cp949": "cp949",
-}  # fmt: skip
-MARKS = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-
-
-@pytest.fixture(scope="module")
-def plain(corpus, tmp_path_factory):
-    """Texts with plain UTF-8; JSON with Hangul, not escapes."""
-    folder = tmp_path_factory.mktemp("plain")
-    (folder / "a.txt").write_text((corpus / "text.txt").read_text())
-    lines = (corpus / "text.jsonl").read_text().encode().decode("unicode_escape")
-    (folder / "a.jsonl").write_text(lines.replace("\n", "\\n").replace("}\\n", "}\n"))
-    return folder
-
-
-def encoded(plain, tmp_path, name, encoding, packed=False):
-    codec = ENCODINGS[encoding]
-    content = MARKS.get(codec, b"") + (plain / name).read_text().encode(codec)
-    path = tmp_path / (name + ".gz" if packed else name)
-    path.write_bytes(gzip.compress(content) if packed else content)
-    return path
-
-
-@pytest.fixture(scope="module")
-def expected_records(corpus, plain, tmp_path_factory):
-    """The records of each plain text."""
-    found = {}
-    for path in sorted(plain.iterdir()):
-        made = run_small(corpus, tmp_path_factory.mktemp("plain"), f"--input_file={path}")
-        found[path.name] = made.records
-    return found
-
 
 @pytest.mark.parametrize(
-    ("name", "packed"), [("a.txt", False), ("a.jsonl", False), ("a.txt", True)]
+    ("codec", "mark", "bad"),
+    [("utf-16-le", codecs.BOM_UTF16_LE, b"\x00\xdc"), ("cp949", b"", b"\xff")],
 )
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_records_are_the_same(
-    corpus, plain, expected_records, tmp_path, capsys, encoding, name, packed
-):
-    expected = expected_records[name]
-    path = encoded(plain, tmp_path, name, encoding, packed)
-    made = run(corpus, tmp_path / "out", f"--input_file={path}", "--num_workers=2").records
-    said = capsys.readouterr().out
-    if encoding == "UTF-8, marked" and not packed:  # the mark moves where the text is cut
-        assert len(made) == len(expected)
-    elif encoding != "UTF-8, marked":
-        assert made == expected
-        assert f"{path}: read as {ENCODINGS[encoding][:5].upper().replace('CP', 'cp')}" in said
-
-
-@pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])
-def test_killed_and_started_again(corpus, plain, expected_records, tmp_path, encoding):
-    path = encoded(plain, tmp_path, "a.txt", encoding)
-    flag = f"--input_file={path}"
-    run_and_die(corpus, tmp_path / "out", flag, preparation=KILLS["in pass 1"])
-    assert run(corpus, tmp_path / "out", flag).records == expected_records["a.txt"]
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
-def test_vocabularies_are_the_same(plain, tmp_path, name):
-    expected = learn(plain / name, tmp_path / "plain")
-    for encoding in ENCODINGS:
-        path = encoded(plain, tmp_path, name, encoding)
-        assert learn(path, tmp_path / encoding) == expected
-
-
-@pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])
-def test_a_bad_byte_is_named_with_its_line(corpus, plain, tmp_path, capsys, encoding):
-    codec = ENCODINGS[encoding]
-    bad = {"cp949": b"\xff", "utf-16-le": b"\x00\xdc"}[codec]
-    lines = (plain / "a.txt").read_text().encode(codec).split("\n".encode(codec))
+def test_a_bad_byte_is_named_with_its_line(corpus, tmp_path, capsys, codec, mark, bad):
+    lines = (corpus / "text.txt").read_text().encode(codec).split("\n".encode(codec))
     path = tmp_path / "a.txt"
-    content = "\n".encode(codec).join([*lines[:6], bad, *lines[6:]])
-    path.write_bytes(MARKS.get(codec, b"") + content)
+    path.write_bytes(mark + "\n".encode(codec).join([*lines[:6], bad, *lines[6:]]))
     message = f"{path}, line 7: the text must be "
     assert main(arguments(corpus, tmp_path / "out", f"--input_file={path}")) == 1
     assert message in one_line(capsys.readouterr().err)

@@ -10,7 +10,6 @@ import shutil
 import pytest
 
 from bert_common import progress
-from create_pretraining_data.engine import splitting, work_plan
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
@@ -36,17 +35,6 @@ def test_any_number_of_workers_writes_the_same_bytes(corpus, whole, tmp_path, wo
 
 def test_another_seed_writes_other_bytes(corpus, whole, tmp_path):
     assert run(corpus, tmp_path, "--random_seed=1").records != whole.records
-
-
-@pytest.mark.parametrize("name", ["text.txt.gz", "text.jsonl"])
-def test_the_form_of_the_input_does_not_matter(corpus, whole, tmp_path, monkeypatch, name):
-    flags = [f"--input_file={corpus / name}"]
-    if name.endswith("jsonl"):  # more bytes, which are cut elsewhere
-        monkeypatch.setattr(splitting, "CHUNK_BYTES", 10**9)
-        monkeypatch.setattr(work_plan, "BUCKET_BYTES", 10**9)
-        flags.append("--input_format=jsonl")
-        whole = run(corpus, tmp_path)
-    assert run(corpus, tmp_path, *flags).records == whole.records
 
 
 def test_shards_are_even_and_whole(whole, corpus, tmp_path):

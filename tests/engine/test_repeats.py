@@ -2,21 +2,19 @@
 
 import collections
 import dataclasses
-import gzip
 import json
 import random
 import unicodedata
 
 import pytest
 
-from create_pretraining_data.engine import line_hashes, repeats, splitting, work_plan
+from create_pretraining_data.engine import line_hashes, repeats, splitting
 from create_pretraining_data.engine.repeat_report import describe_repeats, find_repeat_problems
 from create_pretraining_data.engine.repeats import count_repeats, find_repeats, read_kept_text
 from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_plan import WorkPlan
 from run_scripts.create_data import main
 from tests.support.create_data_runs import (
-    KILLS,
     arguments,
     contents,
     corpus,
@@ -28,7 +26,7 @@ from tests.support.create_data_runs import (
     start,
     until,
 )
-from tests.support.crosses import slow
+from tests.support.crosses import but_slow
 
 __all__ = ["corpus"]
 
@@ -143,17 +141,6 @@ def test_lines_are_equal_whatever_their_form():
     assert hashed.kinds == kinds and hashed.lines[2] == line_hashes.hash_document(forms).lines[0]
 
 
-BYTES = {
-    "text": lambda path, documents: write(path, documents),
-    "gz": lambda path, documents: path.write_bytes(
-        gzip.compress("\n\n".join("\n".join(d) for d in documents).encode())
-    ),
-    "jsonl": lambda path, documents: path.write_text(
-        "\n".join(json.dumps({"text": "\n".join(d)}) for d in documents)
-    ),
-}
-
-
 @pytest.fixture(scope="module")
 def repeated(corpus, tmp_path_factory):
     """The corpus with text that occurs again, and its records without, by choice."""
@@ -196,34 +183,6 @@ def test_tasks_at_once_write_the_same_bytes(repeated, tmp_path):
     assert contents(tmp_path).records == found["lines"].records
 
 
-@pytest.mark.parametrize(
-    ("form", "choice"), zip(("gz", "jsonl", "parquet"), reversed(CHOICES), strict=True)
-)
-def test_every_form_of_the_text_gives_the_same_records(
-    repeated, tmp_path, monkeypatch, form, choice
-):
-    folder, found = repeated
-    documents = [d.split("\n") for d in (folder / "text.txt").read_text().strip().split("\n\n")]
-    path = tmp_path / f"text.{form}"
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
-        from tests.support.table_files import as_table, write_parquet
-
-        write_parquet(path, as_table(["\n".join(document) for document in documents]))
-    else:
-        BYTES[form](path, documents)
-    if form != "gz":  # more bytes, which are cut elsewhere
-        monkeypatch.setattr(splitting, "CHUNK_BYTES", 10**9)
-        monkeypatch.setattr(work_plan, "BUCKET_BYTES", 10**9)
-    flags = f"--drop_duplicates={choice}", "--dupe_factor=1"
-    same = run(folder, tmp_path / "a", *flags)
-    other = run(folder, tmp_path / "b", *flags, f"--input_file={path}")
-    assert other.records == same.records
-    names = ("repeats", "repeated_lines", "documents_left_out", "documents", "pieces")
-    said, expected = (json.loads(one.description) for one in (other, same))
-    assert [said[name] for name in names] == [expected[name] for name in names]
-
-
 HASHES_OF_PART = 100  # so that there are several parts
 MODULES = f"""
 from create_pretraining_data.engine import line_hashes, repeats
@@ -239,28 +198,20 @@ MOMENTS = {
     "before the counts": 'die_at(repeats, "_add_up", 1)',
     "while files are removed": 'import os; die_at(repeats.os, "remove", 12)',
     "in a chunk": 'die_at(repeats, "_read_repeated", 9)',
-    **{name: KILLS[name] for name in ("in pass 1", "between", "in pass 2", "before the JSON")},
 }
 
 
-# The quick run kills in each pass of its own; test_engine_kills in those that it shares.
 QUICK = ("in the hashes", "while comparing", "in a chunk")
 
 
-@pytest.mark.parametrize(
-    ("moment", "choice"),
-    [
-        (moment, choice) if choice == "lines" and moment in QUICK else slow(moment, choice)
-        for choice in ("lines", "documents")
-        for moment in MOMENTS
-    ],
-)
-def test_killed_and_started_again(repeated, tmp_path, monkeypatch, moment, choice):
+@pytest.mark.parametrize("moment", but_slow(MOMENTS, QUICK))
+def test_killed_and_started_again(repeated, tmp_path, monkeypatch, moment):
+    """In each pass of its own; `test_engine_kills` has those that it shares."""
     monkeypatch.setattr(repeats, "HASHES_OF_PART", HASHES_OF_PART)
     folder, found = repeated
-    flag = f"--drop_duplicates={choice}"
+    flag = "--drop_duplicates=lines"
     run_and_die(folder, tmp_path, flag, preparation=MODULES + MOMENTS[moment])
-    assert run(folder, tmp_path, flag) == found[choice]
+    assert run(folder, tmp_path, flag) == found["lines"]
 
 
 @pytest.mark.slow

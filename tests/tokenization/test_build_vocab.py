@@ -89,23 +89,6 @@ def test_says_when_fewer_pieces_would_do(corpus, tmp_path, capsys, monkeypatch):
     assert advice in capsys.readouterr().out
 
 
-def test_learns_from_what_records_are_made_of(corpus, tmp_path):
-    """The same vocabulary, whatever the form of the text; keys and escapes are no text."""
-    text = corpus.read_text(encoding="utf-8")
-    (tmp_path / "gzip").write_bytes(gzip.compress(text.encode()))
-    objects = [{"qqkeyqq": 1, "text": part} for part in text.split("\n\n")]
-    lines = "\ufeff" + "\n".join(map(json.dumps, objects))  # \uac00 for 가
-    (tmp_path / "json").write_text(lines, encoding="utf-8")
-    (tmp_path / "both").write_bytes(gzip.compress(lines.encode()))
-    expected = tmp_path / "vocab"
-    assert learn(corpus, expected) == 0
-    forms = {"gzip": "text", "json": "jsonl", "both": "jsonl"}
-    for name, input_format in forms.items():
-        folder = tmp_path / f"from {name}"
-        assert learn(tmp_path / name, folder, f"--input_format={input_format}") == 0
-        assert (folder / "vocab.txt").read_bytes() == (expected / "vocab.txt").read_bytes()
-
-
 def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
     """Learning takes an even share of a corpus that is larger than it needs."""
     plain = "나는 학교에 갔다.\n" * 99
