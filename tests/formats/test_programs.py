@@ -107,18 +107,29 @@ def test_pretraining_continues(folder, capsys):
     assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
 
 
-def test_the_order_of_the_classes_in_an_evaluation(tmp_path, capsys):
+@pytest.fixture
+def model(tmp_path):
+    """A classifier of transformers, whose config.json a test may change."""
+    return shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+
+
+def saved(model, flags_of=classifier.ClassifierFlags, task="classification", **flags):
+    """The flags of a program for a model, and what the model's folder has saved of them."""
+    flags = {"model_dir": str(model), "output_dir": f"{model}/../out", **flags}
+    given = flags_of(**flags)
+    return given, saved_task_flags(given, find_model(given), TASKS[task])
+
+
+ON_TABLES = {"data_dir": "d", "task_name": "tsv"}
+
+
+def test_the_order_of_the_classes_in_an_evaluation(model, capsys):
     """It is that of config.json, as the head has it; the flags of a known task must not differ."""
-    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
-    config = json.loads((FOLDERS / "bert_classifier" / "config.json").read_text())
 
     def labels(names, task, **flags):
-        values = {**config, "id2label": dict(enumerate(names))}
-        (tmp_path / "m" / "config.json").write_text(json.dumps(values))
-        flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": task, **flags}
-        given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
-        saved = saved_task_flags(given, find_model(given), TASKS["classification"])
-        return saved.get("labels", given.labels)
+        change_json(model / "config.json", id2label=dict(enumerate(names)))
+        given, found = saved(model, data_dir="d", task_name=task, **flags)
+        return found.get("labels", given.labels)
 
     assert labels(("good", "bad"), "tsv") == "good,bad"
     assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"
@@ -136,22 +147,19 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path, capsys):
     with pytest.raises(InputError, match=other_order):
         labels(("1", "0"), "nsmc")
     # Google's configuration beside it says nothing of classes.
-    (tmp_path / "m" / "bert_config.json").write_text(json.dumps(config))
+    shutil.copy(model / "config.json", model / "bert_config.json")
     assert labels(("good", "bad"), "tsv") == "good,bad"
     with pytest.raises(InputError, match=other_order):
         labels(("1", "0"), "nsmc")
 
 
-def test_a_file_to_predict_needs_no_task_name(tmp_path):
+def test_a_file_to_predict_needs_no_task_name(model, tmp_path):
     """A transformers folder records none; the file is the user's own."""
-    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
-    change_json(tmp_path / "m" / "config.json", id2label={"0": "좋음", "1": "나쁨"})
+    change_json(model / "config.json", id2label={"0": "좋음", "1": "나쁨"})
     (tmp_path / "new.csv").write_text("내용\n빨라요\n")
-    flags = {"model_dir": str(tmp_path / "m"), "predict_file": str(tmp_path / "new.csv")}
-    flags |= {"output_dir": str(tmp_path / "out"), "do_predict": True, "predict_split": "new"}
-    given = classifier.ClassifierFlags(**flags)
-    saved = saved_task_flags(given, find_model(given), TASKS["classification"])
-    dataset = classifier.read_data(dataclasses.replace(given, **saved))
+    flags = {"predict_file": f"{tmp_path}/new.csv", "do_predict": True, "predict_split": "new"}
+    given, found = saved(model, **flags)
+    dataset = classifier.read_data(dataclasses.replace(given, **found))
     assert dataset.labels == ("좋음", "나쁨") and list(dataset.sources) == ["new"]
     with pytest.raises(InputError, match="--task_name must be one of .* Received: none"):
         classifier.read_data(dataclasses.replace(given, predict_file=None, data_dir="d"))
@@ -170,59 +178,47 @@ def test_a_file_to_predict_needs_no_task_name(tmp_path):
     ),
     ids=str,
 )
-def test_the_kind_of_labels_in_an_evaluation(kind, flags, task_type, tmp_path):
+def test_the_kind_of_labels_in_an_evaluation(kind, flags, task_type, model):
     """It is that of config.json: probabilities of several labels do not add up to one."""
-    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
     names = {"0": "x"} if kind == "regression" else {"0": "x, y", "1": "z", "2": "w"}
     names |= {} if "labels" in flags or kind == "regression" else {"0": "x"}
-    change_json(tmp_path / "m" / "config.json", id2label=names, problem_type=kind)
-    flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": "tsv", **flags}
-    given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
-    saved = saved_task_flags(given, find_model(given), TASKS["classification"])
-    assert saved.get("task_type", given.task_type) == task_type
+    change_json(model / "config.json", id2label=names, problem_type=kind)
+    given, found = saved(model, **{**ON_TABLES, **flags})
+    assert found.get("task_type", given.task_type) == task_type
 
 
 @pytest.mark.parametrize(
     "name, found",
     (("BertForTokenClassification", "ner"), ("BertForMultipleChoice", "multiple_choice")),
 )
-def test_a_head_of_another_task_is_not_evaluated(name, found, tmp_path):
+def test_a_head_of_another_task_is_not_evaluated(name, found, model):
     """Its weights may have the same shapes, and a pooler that it lacks would be a random one."""
-    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
-    change_json(tmp_path / "m" / "config.json", architectures=[name])
-    flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": "tsv"}
-    given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
+    change_json(model / "config.json", architectures=[name])
     with pytest.raises(InputError, match=f"one for this program, .* of the task {found}$"):
-        saved_task_flags(given, find_model(given), TASKS["classification"])
-    trained = dataclasses.replace(given, do_train=True)
-    assert saved_task_flags(trained, find_model(trained), TASKS["classification"]) == {}
+        saved(model, **ON_TABLES)
+    assert saved(model, **ON_TABLES, do_train=True)[1] == {}
 
 
-def test_the_settings_of_an_export_in_an_evaluation(tmp_path):
+def test_the_settings_of_an_export_in_an_evaluation(model):
     """They are those of the training, as in the folder that was exported, unless a flag differs."""
-    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
-    config = tmp_path / "m" / "config.json"
+    config = model / "config.json"
 
-    def saved(flags_of, task, **flags):
-        flags = {"model_dir": str(tmp_path / "m"), "output_dir": str(tmp_path / "out"), **flags}
-        given = flags_of(**flags)
-        known = saved_task_flags(given, find_model(given), TASKS[task])
-        return resolve_model_defaults(given, "bert", **known)
+    def resolved(*of_task, **flags):
+        given, found = saved(model, *of_task, **flags)
+        return resolve_model_defaults(given, "bert", **found)
 
     change_json(config, finetuning={"task": "classification", "max_seq_length": 20})
-    flags = {"data_dir": "d", "task_name": "tsv"}
-    given = classifier.ClassifierFlags, "classification"
-    assert saved(*given, **flags).max_seq_length == 20
-    assert saved(*given, **flags, max_seq_length=9).max_seq_length == 9
-    assert saved(*given, **flags, do_train=True).max_seq_length == 128
+    assert resolved(**ON_TABLES).max_seq_length == 20
+    assert resolved(**ON_TABLES, max_seq_length=9).max_seq_length == 9
+    assert resolved(**ON_TABLES, do_train=True).max_seq_length == 128
     settings = {"task": "question_answering", "version_2_with_negative": True, "doc_stride": 7}
     change_json(config, architectures=["BertForQuestionAnswering"], finetuning=settings)
-    values = saved(squad.SquadFlags, "question_answering")
+    values = resolved(squad.SquadFlags, "question_answering")
     found = values.version_2_with_negative, values.doc_stride, values.max_seq_length
     assert found == (True, 7, 384)
     change_json(config, finetuning={**settings, "doc_stride": "7"})
     with pytest.raises(InputError, match="setting doc_stride must be a whole number"):
-        saved(squad.SquadFlags, "question_answering")
+        resolved(squad.SquadFlags, "question_answering")
 
 
 def test_an_electra_whose_head_is_not_computed_gives_its_encoder(tmp_path):
