@@ -224,7 +224,7 @@ def test_json_that_no_reader_takes(content, tmp_path, monkeypatch):
 
 
 def test_sizes_of_a_configuration(tmp_path):
-    for change in ({"vocab_size": 10**20}, {"hidden_dropout_prob": 10**400}):
+    for change in ({"vocab_size": 10**20}, {"hidden_dropout_prob": 1.5}):
         (tmp_path / "x.json").write_text(json.dumps({"vocab_size": 100, **change}))
         with pytest.raises(InputError, match=f"x.json: {next(iter(change))} must be "):
             BertConfig.from_json_file(str(tmp_path / "x.json"))
