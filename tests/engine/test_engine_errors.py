@@ -10,6 +10,7 @@ import pytest
 
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, one_line, run, start
+from tests.support.crosses import slow
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -26,15 +27,7 @@ def test_one_process_at_a_time(corpus, tmp_path, capsys):
     assert (work / "task-0.lock").exists()
 
 
-@pytest.mark.parametrize(
-    "limit, workers",
-    (
-        (3000, 2),
-        (60_000, 1),
-        pytest.param(3000, 1, marks=pytest.mark.slow),
-        pytest.param(60_000, 2, marks=pytest.mark.slow),
-    ),
-)
+@pytest.mark.parametrize("limit, workers", ((3000, 2), (60_000, 1), slow(3000, 1), slow(60_000, 2)))
 def test_a_full_disk_is_one_line(corpus, whole, tmp_path, limit, workers):
     """In a chunk's file, in a shard."""
     full = start(

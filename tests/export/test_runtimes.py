@@ -16,6 +16,7 @@ from model_formats.runtimes.check import check_file, largest_differences, sample
 from model_formats.runtimes.description import describe
 from model_formats.runtimes.ids_graph import input_names, make_graph
 from run_scripts.conversion import export_model
+from tests.support.crosses import quick_by_pairs
 from tests.support.models.model_folders import VALUES, write_folder
 
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
@@ -80,14 +81,7 @@ def outputs_of(loaded, inputs):
     return {**encoded, **loaded.model({**inputs, "masked_lm_positions": positions})}
 
 
-@pytest.mark.parametrize(
-    "head, kind",
-    [  # In the quick run the two kinds take turns.
-        pytest.param(head, kind, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, head in enumerate(HEADS)
-        for j, kind in enumerate(("bert", "albert"))
-    ],
-)
+@pytest.mark.parametrize("head, kind", quick_by_pairs(HEADS, ("bert", "albert")))
 def test_the_graph_computes_rows_of_any_number_and_length(tmp_path, kind, head):
     loaded = load(tmp_path / "model", kind, head, num_hidden_layers=1 if head != "layers" else 2)
     run = runner(loaded, make_graph(loaded, "int64"))

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import save_google_checkpoint
+from tests.support.crosses import but_slow, quick_by_pairs
 from tests.support.task_heads import HEADS, tagged_batch
 from tests.support.tiny_models import (
     ONE_LAYER,
@@ -21,15 +22,7 @@ from tests.support.training_checks import (
 )
 
 EVERY = pytest.mark.parametrize("name", HEADS)
-# Quick: every head, the two encoders by turns.
-ON_BOTH = pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        pytest.param(name, kind, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, name in enumerate(HEADS)
-        for j, kind in enumerate(("bert", "albert"))
-    ],
-)
+ON_BOTH = pytest.mark.parametrize(("name", "kind"), quick_by_pairs(HEADS, ("bert", "albert")))
 
 
 @ON_BOTH
@@ -111,9 +104,7 @@ def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(name):
         assert np.abs(logits - tf.cast(tf.cast(logits, tf.bfloat16), tf.float32)).max() > 0
 
 
-QUICK = pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "scores")) for n in HEADS]
-)
+QUICK = pytest.mark.parametrize("name", but_slow(HEADS, ["scores"]))
 
 
 @QUICK

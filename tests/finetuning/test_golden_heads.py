@@ -12,6 +12,7 @@ from finetuning.classification.head import SequenceClassifier, regression_losses
 from finetuning.heads import classification_losses
 from finetuning.question_answering.beam_head import BeamSpanModel, answerable_losses
 from finetuning.question_answering.span_head import SpanModel
+from tests.support.crosses import slow
 from tests.support.golden import (
     FORWARD,
     GOLDEN,
@@ -102,9 +103,7 @@ def test_logits_and_accuracy_of_classes(folder):
     assert sums["label_correct"] == right.sum() and sums["label_weight"] == len(right)
 
 
-@pytest.mark.parametrize(
-    "folder", (pytest.param(CLASSIFIERS[0], marks=pytest.mark.slow), CLASSIFIERS[1])
-)
+@pytest.mark.parametrize("folder", (slow(CLASSIFIERS[0]), CLASSIFIERS[1]))
 def test_five_steps_of_fine_tuning(folder):
     """By the same step that pre-trains; the goldens with the true norm of the gradient."""
     model = google_model(folder)
@@ -145,7 +144,7 @@ def test_logits_where_the_start_is_known():
     np.testing.assert_allclose(out["cls_logits"], expected["cls_logits"], atol=FORWARD, rtol=0)
 
 
-@pytest.mark.parametrize("xla", (False, pytest.param(True, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("xla", (False, slow(True)))
 def test_beams(xla):
     """Two examples have fewer positions than a beam: masked ones fill it, in order."""
     model, batch = google_model(BEAMS), google_batch(BEAMS)

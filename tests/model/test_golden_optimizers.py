@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from tests.support.crosses import but_slow
 from tests.support.golden import (
     GOLDEN,
     TRAJECTORY,
@@ -25,7 +26,8 @@ TRAJECTORIES = (
     ("albert_optim_lamb_onehot", "albert_optim_lamb", "lamb"),
     ("albert_optim_adamw_onehot", "albert_optim_lamb", "adamw"),
 )
-QUICK = ((0, True), (1, False))  # a trajectory by its number, XLA
+# In the quick run AdamW under XLA, LAMB without.
+QUICK = ((*TRAJECTORIES[0], True), (*TRAJECTORIES[1], False))
 
 
 # Of a tensor's largest entry, after ten free-running steps in float32.
@@ -42,12 +44,7 @@ def expected_state(folder, step):
 
 @pytest.mark.parametrize(
     "folder, start, optimizer_name, xla",
-    [
-        # In the quick run AdamW under XLA, LAMB without.
-        pytest.param(*trajectory, xla, marks=() if (i, xla) in QUICK else pytest.mark.slow)
-        for i, trajectory in enumerate(TRAJECTORIES)
-        for xla in (True, False)
-    ],
+    but_slow([(*each, xla) for each in TRAJECTORIES for xla in (True, False)], QUICK),
 )
 def test_ten_steps(folder, start, optimizer_name, xla):
     model = pretraining_model(start)

@@ -17,6 +17,7 @@ from run_scripts import squad
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import unused_steps
 from run_scripts.flags.parser import parse
+from tests.support.crosses import slow
 from tests.support.models.model_folders import write_folder
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, one_line, results, spoken_lines
@@ -80,12 +81,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "kind, version_2",
-    (
-        pytest.param("bert", True, marks=pytest.mark.slow),
-        pytest.param("albert", False, marks=pytest.mark.slow),
-        ("albert", True),
-    ),
+    "kind, version_2", (slow("bert", True), slow("albert", False), ("albert", True))
 )
 def test_learns_and_answers_again(kind, version_2, tmp_path, capsys):
     assert train(tmp_path, kind, version_2) == 0

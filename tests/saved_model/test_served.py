@@ -15,6 +15,7 @@ from finetuning.serving import served_model
 from korean_bert.model import Model
 from korean_bert.predictions import TaskPredictor
 from model_formats.saved_model.export import make_signatures
+from tests.support.crosses import slow
 from tests.support.models.served_models import call_signature, loaded_model, strong_head
 from tests.support.task_data import CONTEXTS
 from tests.support.tiny_models import tensors
@@ -239,8 +240,8 @@ def rows_of(tokenizer, length):
 
 @pytest.mark.parametrize("head, answer", [
     ("classes", "label"),
-    pytest.param("tags", "tags", marks=pytest.mark.slow),
-    pytest.param("options", "choice", marks=pytest.mark.slow),
+    slow("tags", "tags"),
+    slow("options", "choice"),
 ])  # fmt: skip
 def test_ids(tokenizers, head, answer):
     loaded, made = make(head, tokenizers["plain"])

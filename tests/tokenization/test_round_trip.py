@@ -11,6 +11,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 
+from tests.support.crosses import slow  # noqa: E402
 from tests.support.refusals import refused  # noqa: E402
 from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
@@ -76,9 +77,7 @@ def spm_tokenizers():
     return [SentencePieceTokenizer(DATA / name, lower) for name, lower in MODELS]
 
 
-@pytest.mark.parametrize(
-    "check", [check_round_trip, pytest.param(check_offsets, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("check", [check_round_trip, slow(check_offsets)])
 def test_sentencepiece(check):
     @EXAMPLES
     @given(ANY_TEXT)

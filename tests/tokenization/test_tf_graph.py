@@ -11,6 +11,7 @@ pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed"
 
 import tensorflow as tf  # noqa: E402
 
+from tests.support.crosses import slow  # noqa: E402
 from tests.support.tokenizer_cases import (  # noqa: E402
     TEXTS,
     check_any,
@@ -42,7 +43,7 @@ def every_code_point(step):
 
 
 # The first is in the quick run with its places, in test_graph_offsets.py.
-@pytest.mark.parametrize("name", [pytest.param(QUICK[0], marks=pytest.mark.slow), QUICK[1]])
+@pytest.mark.parametrize("name", [slow(QUICK[0]), QUICK[1]])
 def test_equal_to_python(tokenizers, name):
     check_graph(tokenizers[name], TEXTS)
     check_graph(tokenizers[name], list(every_code_point(1021)))
@@ -95,13 +96,7 @@ def test_in_tf_data_and_in_a_saved_model(tokenizers, name, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        pytest.param("가" * 350_000, marks=pytest.mark.slow),
-        "😁" * 30_000,
-        "뷁" * 30_000,
-        "e" + "\u0301" * 30_000,
-        "가 " * 30_000,
-    ],
+    [slow("가" * 350_000), "😁" * 30_000, "뷁" * 30_000, "e" + "\u0301" * 30_000, "가 " * 30_000],
     ids=["a megabyte", "unknown", "jamo", "marks", "spaces"],
 )
 def test_length_is_no_obstacle(tokenizers, text):
