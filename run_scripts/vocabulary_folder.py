@@ -21,7 +21,7 @@ KEY = "made_from"
 # Flags that do not affect the vocabulary, or whose effect is recorded instead.
 _NOT_DECIDING = (
     "input_file", "input_format", "output_dir", "num_threads", "analyser", "compare", "text",
-    "overwrite",
+    "overwrite", "strict_utf8",
 )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def is_up_to_date(folder: str, manifest: Mapping[str, Any]) -> bool:
     if found and _made_from(os.path.join(folder, REPORT_FILE)) != manifest:
         raise InputError(
             "--output_dir must hold no other vocabulary, unless --overwrite is given. Received: "
-            f"{folder}, which holds {', '.join(found)} of other text or settings"
+            f"{folder}, which holds {', '.join(found)} of other text, settings or versions"
         )
     return len(found) == len(_NAMES)
 

@@ -16,7 +16,7 @@ from tokenization.vocab_learning import learn as learning
 SENTENCES = "나는 학교에 갔다.\n비가 온다.\n" * 20
 REFUSED = (
     "error: --output_dir must hold no other vocabulary, unless --overwrite is given. Received: {}, "
-    "which holds {} of other text or settings\n"
+    "which holds {} of other text, settings or versions\n"
 )
 FILES = "vocab.txt, tokenizer_config.json, report.json"
 
@@ -51,7 +51,7 @@ def contents(folder):
 def test_the_same_again_is_up_to_date(text, folder, monkeypatch, capsys):
     before = contents(folder)
     monkeypatch.setattr(learning, "learn_vocabulary", lambda *_: pytest.fail("learned again"))
-    for flags in ((), ("--num_threads=1",)):
+    for flags in ((), ("--num_threads=1",), ("--strict_utf8",)):
         assert learn(text, folder, *flags) == 0
         assert f"up to date, learned from this text with these settings: {folder}" in (
             capsys.readouterr().out
@@ -113,10 +113,14 @@ main(sys.argv)
 """
 
 
+@pytest.mark.parametrize("replaces", [False, True])
 @pytest.mark.parametrize("call", [1, 2, 3])
-def test_a_killed_run_is_completed_by_the_same_command(text, folder, tmp_path, call):
+def test_a_killed_run_is_completed_by_the_same_command(text, folder, tmp_path, call, replaces):
     killed = tmp_path / "killed"
-    command = [sys.executable, "-c", KILLED.format(call), *arguments(text, killed)[1:]]
+    if replaces:
+        assert learn(text, killed, "--num_unused=2") == 0
+    flags = arguments(text, killed, "--overwrite")[1:]
+    command = [sys.executable, "-c", KILLED.format(call), *flags]
     assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
     assert learn(text, killed) == 0
     made = contents_of_files(killed)

@@ -331,6 +331,8 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike[st
         for name, content in contents.items():
             (temporary / name).write_text(content, encoding="utf-8", newline="\n")
         load_tokenizer(temporary)
+        for name in contents:  # no old file may be left beside the new report
+            (directory / name).unlink(missing_ok=True)
         for name in contents:
             os.replace(temporary / name, directory / name)
     finally:
