@@ -238,7 +238,7 @@ def test_the_wheel_is_whole(installed, tmp_path):
             assert done.returncode == 2 and done.stderr.startswith("usage: ")
         else:
             shown = run([installed / command, "--help"], tmp_path)
-            assert shown.startswith((f"{command}: ", f"usage: {command} "))
+            assert shown.startswith(f"{command}: ")
             assert run([installed / command, "--version"], tmp_path) == f"{command} {VERSION}\n"
     shown = run([installed / "fill-masks", "--text=나는 학교[MASK] 갔다."], tmp_path).splitlines()
     assert shown[0].startswith(f"note: the model is {installed.parent}/lib")
