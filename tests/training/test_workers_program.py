@@ -34,25 +34,6 @@ RUN = {
 }  # fmt: skip
 
 
-# run_pretraining whose losses go by way of text, which XLA does not know.
-WITH_TEXT = """
-import sys
-import tensorflow as tf
-from bert_tf import pretraining
-from run_scripts.pretrain import main
-
-sums = pretraining.loss_sums
-
-def with_text(outputs, batch):
-    lengths = tf.strings.length(tf.strings.as_string(batch["input_ids"]))
-    characters = tf.reduce_sum(tf.cast(lengths, tf.float32))
-    return {**sums(outputs, batch), "characters": characters}
-
-pretraining.loss_sums = with_text
-sys.exit(main(sys.argv))
-"""
-
-
 @pytest.fixture
 def job(tmp_path):
     """A job with dropout."""
@@ -176,17 +157,3 @@ def test_where_another_training_writes_both_end_with_the_same_line(job):
     assert lines[0] == lines[1] and len(lines[0]) == 1
     assert f"{job.output}, locked by process {os.getpid()} on " in lines[0][0]
     assert list(job.output.iterdir()) == [job.output / LOCK_FILE]
-
-
-@pytest.mark.slow
-def test_where_xla_cannot_compile_both_continue_without(job, whole):
-    """The first step is made again by both, and updates once, as if XLA had been off."""
-    program = job.folder / "with_text.py"
-    program.write_text(WITH_TEXT)
-    flags = job.argv(**{**RUN, "xla": "auto"})[1:]
-    with start_workers([program, *flags], job.folder / "logs") as workers:
-        wait_for(workers)
-        for worker in workers:
-            (line,) = (each for each in spoken_lines(worker.stderr) if "warning: " in each)
-            assert "XLA cannot compile the step here" in line and "AsString" in line
-    assert_same(arrays(job.output, 12), arrays(whole, 12))
