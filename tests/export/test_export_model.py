@@ -154,37 +154,23 @@ def test_a_model_s_own_folder_is_kept(model, capsys):
     assert files(model) == before
 
 
-def test_a_failure_leaves_the_earlier_export(model, tmp_path, monkeypatch, capsys):
-    output = tmp_path / "out"
+@pytest.mark.parametrize("where", ("in the export", "at the rename"))
+def test_a_failure_leaves_the_earlier_export(where, model, tmp_path, monkeypatch, capsys):
+    output, rename, failed = tmp_path / "out", os.rename, []
     assert run(model, output, "google") == 0
     before = files(output)
 
-    def fail(loaded, directory):
-        (tmp_path / "seen").write_text(directory)
-        raise OSError(28, "No space left on device", directory)
+    def fail(source, target):
+        if where == "at the rename" and not source.endswith(".partial"):
+            return rename(source, target)  # of the earlier one, and back
+        failed.append(target)
+        raise OSError(28, "No space left on device", target)
 
-    monkeypatch.setattr("model_formats.keras_file.export", fail)
+    place = "model_formats.keras_file.export" if where == "in the export" else "os.rename"
+    monkeypatch.setattr(place, fail)
     capsys.readouterr()
     assert run(model, output, "keras") == 1
-    assert "No space left on device" in one_line(capsys)
-    assert files(output) == before and (tmp_path / "seen").exists()
-    assert sorted(os.listdir(tmp_path)) == ["out", "seen"]
-
-
-def test_a_failing_rename_leaves_the_earlier_export(model, tmp_path, monkeypatch, capsys):
-    output = tmp_path / "out"
-    assert run(model, output, "google") == 0
-    before, rename = files(output), os.rename
-
-    def fail_for_the_new_one(source, target):
-        if source.endswith(".partial"):
-            raise OSError(13, "Permission denied", target)
-        rename(source, target)
-
-    monkeypatch.setattr(os, "rename", fail_for_the_new_one)
-    capsys.readouterr()
-    assert run(model, output, "keras") == 1
-    assert "Permission denied" in one_line(capsys)
+    assert "No space left on device" in one_line(capsys) and len(failed) == 1
     assert files(output) == before and os.listdir(tmp_path) == ["out"]
 
 
