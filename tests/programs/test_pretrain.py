@@ -139,24 +139,6 @@ def test_an_evaluation_names_the_step_of_its_checkpoint(job):
         assert results(job.folder / name)["global_step"] == 1
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_what_a_run_began_from_may_be_removed(job):
-    """As before a long second phase, to make room; its folder still has the configuration."""
-    first, flags = job.folder / "first", {"num_warmup_steps": 0}
-    assert job.run(**flags, num_train_steps=1, output_dir=first) == 0
-    starts = (
-        {"init_checkpoint": first, "output_dir": job.folder / "one"},
-        {"model_dir": first, "bert_config_file": None, "output_dir": job.folder / "two"},
-    )
-    for start in starts:
-        assert job.run(**flags | start, num_train_steps=1) == 0
-    for path in first.glob("model.ckpt-*"):
-        path.unlink()
-    for start in starts:
-        assert job.run(**flags | start, num_train_steps=2) == 0
-        assert list_checkpoints(start["output_dir"]) == [1, 2]
-
-
 def vocabulary(job, size):
     path = job.folder / "vocab.txt"
     path.write_text("".join(f"piece{i}\n" for i in range(size)))

@@ -8,7 +8,6 @@ from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import OBJECTIVES
 from tests.support.programs import (
     DROPOUT,
-    HARD,
     NO_DROPOUT,
     RECORDS_OF_EVERY_KIND,
     RUN,
@@ -53,13 +52,11 @@ def test_it_ends_as_a_plain_model(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
-@pytest.mark.parametrize("name", HARD)
-def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
-    """kill -9 at two random steps."""
-    rng = np.random.default_rng([*HARD].index(name))
-    steps = np.sort(rng.choice(np.arange(2, 18), 2, replace=False))
+def test_a_killed_run_ends_as_one_that_was_not(tmp_path):
+    """kill -9 at two steps; the table of losses goes on from what was saved."""
     job = PretrainingJob(tmp_path, **LAYERS)
-    assert_kills_change_nothing(job, {**RUN, **DROPPING, **HARD[name]}, steps)
+    flags = {**RUN, **DROPPING, "gradient_accumulation_steps": 4}
+    assert_kills_change_nothing(job, flags, (6, 13))
 
 
 @pytest.mark.slow
