@@ -10,6 +10,7 @@ pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed"
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
+from tests.support.crosses import slow  # noqa: E402
 from tests.support.sentencepiece_models import NAMES, train  # noqa: E402
 from tests.support.tokenizer_cases import (  # noqa: E402
     TEXTS,
@@ -72,7 +73,7 @@ def tokenizers(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("name", [QUICK[0], pytest.param(QUICK[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [QUICK[0], slow(QUICK[1])])
 def test_places_of_pieces(tokenizers, name):
     graph = GraphTokenizer(tokenizers[name])
     check(tokenizers[name], graph, TEXTS)
@@ -123,36 +124,21 @@ def model(tmp_path_factory):
     return train(tmp_path_factory.mktemp("model") / "m.model", lines, vocab_size=150, **NAMES)
 
 
-LOWER = pytest.mark.parametrize(
-    "lower", [True, *(pytest.param(v, marks=pytest.mark.slow) for v in (False, None))]
-)
+LOWER = pytest.mark.parametrize("lower", (True, slow(False), slow(None)))
 
 
+@pytest.mark.parametrize("variant", ("google", slow("huggingface")))
 @LOWER
-def test_sentencepiece(model, lower):
-    tokenizer = SentencePieceTokenizer(model, lower)
+def test_sentencepiece(model, lower, variant):
+    tokenizer = SentencePieceTokenizer(model, lower, variant=variant)
     graph = GraphSentencePiece(tokenizer)
-    texts = [*TEXTS, *NUMBERS]
+    texts = [*QUOTED, *TEXTS, *NUMBERS]
     ids = check(tokenizer, graph, texts)
     assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
     same = [tokenizer.encode(text) == found for text, found in zip(texts, ids, strict=True)]
     assert sum(same) > 0.9 * len(texts)
     cut = [i for i in range(tokenizer.vocab_size) if graph._parts[i].shape[0] > 1]
     assert cut, "no piece of the model is cut again"
-    check_any(functools.partial(check, tokenizer, graph), 5, 30)
-    assert graph.encode_batch([""]).to_list() == [[]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lower", [True, False, None])
-def test_sentencepiece_of_transformers(model, lower):
-    tokenizer = SentencePieceTokenizer(model, lower, variant="huggingface")
-    graph = GraphSentencePiece(tokenizer)
-    texts = [*QUOTED, *TEXTS, *NUMBERS]
-    ids = check(tokenizer, graph, texts)
-    google = SentencePieceTokenizer(model, lower)
-    assert tokenizer.encode(QUOTED[0]) != google.encode(QUOTED[0])
-    assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
     check_any(functools.partial(check, tokenizer, graph), 5, 30)
     assert graph.encode_batch([""]).to_list() == [[]]
 

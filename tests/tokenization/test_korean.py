@@ -100,6 +100,9 @@ def test_lone_surrogates_are_dropped(tmp_path):
         ({"continuation_prefix": "\ufffd"}, "continuation_prefix must be a string without"),
         ({"shorten_runs": True}, "must be a whole number"),
         ({"unknown": "byte"}, "unknown must be one of"),
+        ({"normalization": "NFD"}, 'normalization must be one of "NFC", "NFKC", null'),
+        ({"do_lower_case": 1}, "KoreanTokenizer: do_lower_case must be one of true, false"),
+        ({"word_end_marker": None}, "word_end_marker must be a string"),
     ],
 )
 def test_refused(tmp_path, switches, message):

@@ -13,7 +13,6 @@ from tests.support.paths import TEST_DATA, printed_by
 from tests.support.vocabularies import JAMO, SPECIAL, write_lines
 from tokenization import (
     FullTokenizer,
-    InputError,
     KoreanTokenizer,
     SentencePieceTokenizer,
     load_tokenizer,
@@ -232,15 +231,6 @@ def test_import_is_cheap():
         "print([m for m in ('tensorflow', 'sentencepiece', 'numpy') if m in sys.modules])"
     )
     assert printed_by("-c", program).strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    "switch", [{"normalization": "NFD"}, {"do_lower_case": 1}, {"word_end_marker": None}]
-)
-def test_wrong_switch_values(vocab_file, switch):
-    (name,) = switch
-    with pytest.raises(InputError, match=f"KoreanTokenizer: {name} must be .*Received: "):
-        KoreanTokenizer(vocab_file, **switch)
 
 
 # === Directories ===
