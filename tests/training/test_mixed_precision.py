@@ -167,14 +167,6 @@ def test_scale_doubles_after_good_steps(monkeypatch):
     ]  # fmt: skip
 
 
-def test_steps_let_the_scale_grow(monkeypatch):
-    monkeypatch.setattr(mixed_precision, "GROWTH_INTERVAL", 2)
-    step = make_step(make_loss_scale=LossScale, sizes=ONE_LAYER)
-    batch = tensors(random_batch(0))
-    scales = [float(step(batch)["loss_scale"]) / INITIAL_SCALE for _ in range(5)]
-    assert scales == [1, 1, 2, 2, 4]
-
-
 @pytest.mark.slow
 def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     """Its step is noted without them: to find them the records are read up to there."""

@@ -33,12 +33,6 @@ from tests.support.tiny_models import training_config
 LONG = dataclasses.replace(FORMAT, max_seq_length=160)
 
 
-@pytest.fixture
-def job(tmp_path):
-    """A job with dropout; the order of its examples is shuffled, as always."""
-    return PretrainingJob(tmp_path, **DROPOUT)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The output directory of `RUN` on such a job, never stopped."""

@@ -23,10 +23,8 @@ from bert_tf.training.state import BestCheckpoint, TrainingState, save
 from finetuning.prediction import TaskEvaluator
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
-    DROPOUT,
     NO_DROPOUT,
     RUN,
-    PretrainingJob,
     arrays,
     assert_same,
     curves,
@@ -34,12 +32,6 @@ from tests.support.programs import (
 )
 from tests.support.record_files import FORMAT, features, write_records
 from tests.support.tiny_models import ONE_LAYER, make_optimizer, tiny_model, training_config
-
-
-@pytest.fixture
-def job(tmp_path):
-    """A job with dropout; the order of its examples is shuffled, as always."""
-    return PretrainingJob(tmp_path, **DROPOUT)
 
 
 class Killed(BaseException):

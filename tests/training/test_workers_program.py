@@ -34,12 +34,6 @@ RUN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def job(tmp_path):
-    """A job with dropout."""
-    return PretrainingJob(tmp_path, **DROPOUT)
-
-
 def train(job, name, **flags):
     """Two workers train to the end; returns what each wrote."""
     command = [PROGRAM, *job.argv(**{**RUN, **flags})[1:]]
