@@ -1,5 +1,6 @@
 """Opens the record files of a flag, with the description and tokenizer beside them."""
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -17,6 +18,7 @@ from create_pretraining_data.records.metadata import (
     sidecar_path,
     tokenizer_beside,
 )
+from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.paths import expand_globs, first_of
@@ -39,11 +41,21 @@ class RecordFiles:
     def of(cls, patterns: str, flag_name: str) -> Self:
         """Opens the files that a flag names, expanded by `expand_globs`.
 
-        Warns if some of the described files are missing.
+        Warns if some of the described files are missing, and of two sets of files of one name.
         """
         files = cls(expand_globs(patterns, flag_name))
+        files._warn_of_two_sets()
         files._warn_of_missing_files()
         return files
+
+    def _warn_of_two_sets(self):
+        sets = {collapse_output_file(path): without_shard(path) for path in self.paths}
+        counts = collections.Counter(sets.values())
+        if twice := [name for name, stem in sets.items() if counts[stem] > 1]:
+            warnings.warn(
+                f"read together, though one may be of an earlier run: {first_of(twice)}",
+                stacklevel=3,
+            )
 
     def _warn_of_missing_files(self):
         one_of_each = {id(says): (path, says) for path, says in self.described.items()}

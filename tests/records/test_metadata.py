@@ -126,6 +126,16 @@ def test_thousands_of_files_are_described_in_little_time(tmp_path):
     assert time.process_time() - start < 2  # a search for each took over 4
 
 
+def test_records_of_an_earlier_run_are_not_read_unnoticed(tmp_path):
+    for name in ("s-00000-of-00002", "s-00001-of-00002", "s-00000-of-00003", "t-00000-of-00003"):
+        (tmp_path / f"{name}.tfrecord").write_text("")
+    with warnings.catch_warnings(action="error"):
+        RecordFiles.of(f"{tmp_path}/*-of-00003.tfrecord", "input_file")
+    words = "read together, .*: .*/s.tfrecord@2, [^,]*/s.tfrecord@3$"
+    with pytest.warns(UserWarning, match=words):
+        RecordFiles.of(f"{tmp_path}/*.tfrecord", "input_file")
+
+
 def test_held_out_records_have_their_own_lengths(made, tmp_path, capsys):
     job = PretrainingJob(tmp_path)
     held_out = made / "shorter-*"
