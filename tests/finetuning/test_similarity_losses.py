@@ -13,7 +13,7 @@ from finetuning.similarity import losses
 from finetuning.similarity.head import SentenceEncoder
 from tests.support.crosses import slow
 from tests.support.paths import PYTHONPATH
-from tests.support.tiny_models import SIZES, assert_close, without_graphs
+from tests.support.tiny_models import SIZES, assert_close
 from tests.support.training_checks import train
 from tests.support.workers import start_workers, wait_for
 
@@ -171,22 +171,6 @@ def random_texts(seed=0, texts=3, rows=ROWS):
         "label_weights": np.where(np.arange(rows) == rows - 1, 0.0, 1.0),
         "text_numbers": numbers,
     }
-
-
-@pytest.mark.parametrize("xla", [False, slow(True)])
-@pytest.mark.parametrize(("devices", "parts"), [(2, 2), slow(1, 4), slow(2, 1)])
-def test_parts_of_a_batch_are_one_large_batch(float64, devices, parts, xla):
-    """All weights, moments and sums after three updates, in float64."""
-    batch = random_texts()
-    options = {"gradient_accumulation_steps": parts, "xla": xla}
-    with without_graphs(not xla):
-        expected, metrics = train(make_model, batch, 3)
-        found, theirs = train(make_model, batch, 3, devices, **options)
-    assert_close(found, expected, 1e-9, 1e-6)
-    for one, other in zip(metrics, theirs, strict=True):
-        for name in ("loss", "gradient_norm", "ranking_correct", "ranking_weight", "tokens"):
-            np.testing.assert_allclose(one[name], other[name], atol=1e-9, rtol=0, err_msg=name)
-    assert float(metrics[0]["ranking_weight"]) == 7
 
 
 WORKER = """

@@ -27,8 +27,6 @@ from tests.support.tiny_models import (
     forward_backward,
     make_optimizer,
     random_batch,
-    split_batch,
-    strategy_of,
     tensors,
     tiny_model,
     training_state,
@@ -249,17 +247,15 @@ def test_a_student_comes_nearer(kind):
     assert losses[-1] < 0.9 * losses[0]
 
 
-def trained(kind, devices=1, *, steps, dropout=0.0, **options):
-    strategy = strategy_of(devices)
+def trained(kind, *, steps, **options):
     keras.utils.set_random_seed(3)
-    with strategy.scope():
-        student = tiny_model(dropout=dropout)
-        teacher = make_teacher(kind, student)
-    step = step_with(student, teacher, strategy, **options)
+    student = tiny_model()
+    teacher = make_teacher(kind, student)
+    step = step_with(student, teacher, **options)
     before = [v.numpy() for v in teacher.weights]
     numbers = []
     for i in range(steps):
-        metrics = step(split_batch(random_batch(i), strategy))
+        metrics = step(tensors(random_batch(i)))
         names = ("loss", "gradient_norm", "distillation_loss")
         numbers.append([float(metrics[name]) for name in names])
     for old, variable in zip(before, teacher.weights, strict=True):
@@ -270,12 +266,9 @@ def trained(kind, devices=1, *, steps, dropout=0.0, **options):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", ("logits", "minilm"))
-def test_one_device_and_two(float64, kind):
-    one, state = trained(kind, steps=2)
-    two, other = trained(kind, devices=2, steps=2, gradient_accumulation_steps=2)
-    np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
-    assert_close(other, state, 1e-9, floor=1e-4)
-    assert (one[1:] > 0).all() and (one[0] != one[1]).all()
+def test_a_teacher_stays_as_it_is(float64, kind):
+    numbers, _ = trained(kind, steps=2)
+    assert (numbers[1:] > 0).all() and (numbers[0] != numbers[1]).all()
 
 
 @pytest.mark.slow
@@ -304,13 +297,3 @@ def test_a_student_drops_tokens(float64, kind):
         np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
     names = [n for n in found[1.0] if n.endswith("query/kernel")]
     assert names and all(np.abs(found[1.0][n]).max() > 1e-9 for n in names)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ("logits", "minilm"))
-def test_xla_and_recomputation_change_nothing(float64, kind):
-    plain = trained(kind, steps=2, dropout=0.1)
-    for options in ({"xla": True}, {"recompute": "block"}):
-        found = trained(kind, steps=2, dropout=0.1, **options)
-        np.testing.assert_allclose(found[0], plain[0], atol=0, rtol=1e-9)
-        assert_close(found[1], plain[1], 1e-9, floor=1e-4)

@@ -7,23 +7,18 @@ import tensorflow as tf
 
 from bert_tf.checkpoint import google_name, google_variables
 from bert_tf.summaries.histograms import layer_groups
-from bert_tf.training.step import TrainingStep
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
 from electra_tf.replaced_tokens import corrupt, row_numbers, sample
 from model_formats.transformers_files.names import ELECTRA_NAMES
-from tests.support.crosses import slow
 from tests.support.golden import inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     SIZES,
     assert_close,
-    first_state,
     gradients_of,
     make_optimizer,
     random_batch,
-    split_batch,
     step_of,
-    strategy_of,
     tensors,
 )
 
@@ -161,39 +156,6 @@ def test_draws_change_while_training_and_not_in_an_evaluation():
     np.testing.assert_array_equal(whole["corrupted_ids"][4:], half["corrupted_ids"])
 
 
-class SameSeeds(TrainingStep):
-    """Every replica and every microbatch has the seeds of the first."""
-
-    def _seeds(self, step, replica):
-        seeds = super()._seeds(step, tf.zeros_like(replica))
-        return tf.tile(seeds[:1], [seeds.shape[0], 1, 1])
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("parts", (slow(1), 2))
-def test_one_device_and_two(float64, parts):
-    """Rows draw the same on either; so losses, weights and moments are equal."""
-    found = []
-    for devices, accumulated in ((1, 1), (2, parts)):
-        strategy = strategy_of(devices)
-        keras.utils.set_random_seed(3)
-        with strategy.scope():
-            model = tiny()
-            optimizer = make_optimizer("adamw", model)
-        options = {"step_class": SameSeeds, "gradient_accumulation_steps": accumulated}
-        step = step_of(model, optimizer, strategy, **options)
-        numbers = []
-        for i in range(3):
-            metrics = step(split_batch(random_batch(i), strategy))
-            numbers.append([float(metrics[name]) for name in ("loss", "gradient_norm")])
-            assert 0 < float(metrics["discriminator_replaced_weight"]) < 32
-        state = first_state(step)
-        found.append((np.array(numbers), state))
-    (one, state), (two, other) = found
-    np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
-    assert_close(other, state, 1e-9, floor=1e-4)
-
-
 def test_histograms_tell_the_networks_apart():
     weights = tiny().trainable_variables
     groups = layer_groups(weights)
@@ -215,17 +177,3 @@ def test_replicas_draw_apart():
     logits = tf.zeros([8, 4, 60])
     one, two = (sample(logits, row_numbers(batch), each[0, place]).numpy() for each in seeds)
     assert (one != two).mean() > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", ({"xla": True}, {"recompute": "block"}), ids=str)
-def test_xla_and_recomputation_change_nothing(float64, options):
-    states = []
-    for each in ({}, options):
-        keras.utils.set_random_seed(3)
-        model = tiny(dropout=0.1)
-        step = step_of(model, make_optimizer("adamw", model), **each)
-        for i in range(3):
-            step(tensors(random_batch(i)))
-        states.append(first_state(step))
-    assert_close(states[1], states[0], 1e-9, floor=1e-4)

@@ -24,9 +24,7 @@ from tests.support.tiny_models import (
     forward_backward,
     make_optimizer,
     random_batch,
-    split_batch,
     step_of,
-    strategy_of,
     tensors,
     tiny_model,
 )
@@ -102,50 +100,6 @@ def test_with_nothing_dropped_it_is_the_plain_step(float64, kind):
             step(tensors(random_batch(i)))
         states.append(first_state(step))
     assert_close(states[1], states[0], 1e-12, floor=1e-4)
-
-
-def state_of(step):
-    """Weights, moments and the average, of the first replica."""
-    state = first_state(step)
-    copies = step.strategy.experimental_local_results(step.token_dropping.losses)
-    for copy in copies:
-        np.testing.assert_array_equal(copy.numpy(), copies[0].numpy())
-    return {**state, "average": copies[0].numpy()}
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", (1, 2))
-def test_one_device_and_two(float64, parts):
-    found = []
-    for devices, accumulated in ((1, 1), (2, parts)):
-        strategy = strategy_of(devices)
-        step = dropping_step(strategy=strategy, gradient_accumulation_steps=accumulated)
-        losses = [float(step(split_batch(random_batch(i), strategy))["loss"]) for i in range(3)]
-        found.append((losses, state_of(step)))
-    (one, state), (two, other) = found
-    np.testing.assert_allclose(two, one, rtol=1e-9)
-    average = state.pop("average"), other.pop("average")
-    # The average itself is float32 everywhere.
-    np.testing.assert_allclose(average[1], average[0], rtol=1e-6)
-    assert len(np.unique(average[0])) > 30 and average[0].max() <= 10
-    assert_close(other, state, 1e-9, floor=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind, options",
-    (("albert", {"xla": True}), ("bert", {"xla": True}), ("bert", {"recompute": "block"})),
-)
-def test_xla_and_recomputation_change_nothing(float64, kind, options):
-    states = []
-    for each in ({}, options):
-        step = dropping_step(kind=kind, dropout=0.1, **each)
-        for i in range(3):
-            step(tensors(random_batch(i)))
-        states.append(state_of(step))
-    assert states[0].pop("average") == pytest.approx(states[1].pop("average"), rel=1e-6)
-    assert_close(states[1], states[0], 1e-9, floor=1e-4)
 
 
 @pytest.mark.usefixtures("eagerly")
