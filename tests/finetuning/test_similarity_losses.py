@@ -12,10 +12,8 @@ from bert_tf.objective import total_loss
 from finetuning.similarity import losses
 from finetuning.similarity.head import SentenceEncoder
 from tests.support.crosses import slow
-from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import SIZES, assert_close
-from tests.support.training_checks import train
-from tests.support.workers import start_workers, wait_for
+from tests.support.training_checks import train, train_on_two_workers
 
 G, H = 6, 8
 TEMPERATURE = 0.2
@@ -173,43 +171,23 @@ def random_texts(seed=0, texts=3, rows=ROWS):
     }
 
 
-WORKER = """
-import sys
-import keras
-import numpy as np
-from bert_tf.training.distribution import barrier, make_strategy, worker_index
-keras.config.set_floatx("float64")
-keras.config.set_dtype_policy("float64")
-strategy = make_strategy("multi_worker")
-from tests.finetuning.test_similarity_losses import make_model, random_texts
-from tests.support.tiny_models import optimize_graphs
-from tests.support.training_checks import train
-optimize_graphs(False)  # as in every_test.py
-options = {"gradient_accumulation_steps": int(sys.argv[2]), "xla": False}
-state, metrics = train(make_model, random_texts(), 3, strategy, **options)
-numbers = [[float(each[name]) for name in ("loss", "gradient_norm")] for each in metrics]
-np.savez(f"{sys.argv[1]}/{worker_index(strategy)}.npz", numbers=numbers, **state)
-barrier(strategy)
-"""
+def run_ranking(strategy=None, parts=1):
+    """Losses and gradient norms of three steps, then moments and weights."""
+    options = {"gradient_accumulation_steps": parts, "xla": False}
+    state, metrics = train(make_model, random_texts(), 3, strategy or 1, **options)
+    numbers = [[float(each[name]) for name in ("loss", "gradient_norm")] for each in metrics]
+    return np.array(numbers), state
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 2])
 def test_two_workers_are_one_large_batch(float64, tmp_path, parts):
     """Each has half the batch, and contrasts its texts with those of the other."""
-    program = tmp_path / "program.py"
-    program.write_text(WORKER, encoding="utf-8")
-    environments = [{"PYTHONPATH": PYTHONPATH}] * 2
-    command = [program, tmp_path, parts]
-    with start_workers(command, tmp_path, environments=environments) as workers:
-        wait_for(workers, deadline=600)
-    first, second = (dict(np.load(tmp_path / f"{i}.npz")) for i in range(2))
-    for name, value in first.items():
-        np.testing.assert_array_equal(value, second[name], err_msg=name)
-    expected, metrics = train(make_model, random_texts(), 3, xla=False)
-    numbers = [[float(each[name]) for name in ("loss", "gradient_norm")] for each in metrics]
-    np.testing.assert_allclose(first.pop("numbers"), numbers, atol=1e-9, rtol=0)
-    assert_close(first, expected, 1e-9, 1e-6)
+    module = "tests.finetuning.test_similarity_losses"
+    numbers, state = train_on_two_workers(tmp_path, module, "run_ranking", parts=parts)
+    expected = run_ranking()
+    np.testing.assert_allclose(numbers, expected[0], atol=1e-9, rtol=0)
+    assert_close(state, expected[1], 1e-9, 1e-6)
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -1,10 +1,13 @@
 """Trains tiny models in ways that must all give the same result."""
 
+import json
+
 import keras
 import numpy as np
 
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.training.replicas import local_values
+from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import (
     assert_close,
     first_state,
@@ -16,6 +19,7 @@ from tests.support.tiny_models import (
     trained_variables,
     without_graphs,
 )
+from tests.support.workers import start_workers, wait_for
 
 
 def unequal_copies(strategy, variables):
@@ -101,3 +105,38 @@ def assert_same_training(found, expected):
     """Losses, norms, weights, moments: equal in float64 up to rounding."""
     np.testing.assert_allclose(found[0], expected[0], atol=CLOSE, rtol=0)
     assert_close(found[1], expected[1], CLOSE, floor=1e-4)
+
+
+# A worker that calls a function of a module with its strategy and options, and saves what it gets.
+WORKER = """
+import importlib
+import json
+import sys
+import keras
+import numpy as np
+from bert_tf.training.distribution import barrier, make_strategy, worker_index
+keras.config.set_floatx("float64")
+keras.config.set_dtype_policy("float64")
+strategy = make_strategy("multi_worker")
+from tests.support.tiny_models import optimize_graphs
+optimize_graphs(False)  # as in every_test.py: what it changes grows from step to step
+folder, module, function, options = sys.argv[1:]
+function = getattr(importlib.import_module(module), function)
+numbers, state = function(strategy=strategy, **json.loads(options))
+np.savez(f"{folder}/{worker_index(strategy)}.npz", numbers=numbers, **state)
+barrier(strategy)
+"""
+
+
+def train_on_two_workers(folder, module, function, **options):
+    """The numbers and the state that the function of a module returns, equal in both workers."""
+    program = folder / "program.py"
+    program.write_text(WORKER, encoding="utf-8")
+    command = [program, folder, module, function, json.dumps(options)]
+    environments = [{"PYTHONPATH": PYTHONPATH}] * 2
+    with start_workers(command, folder, environments=environments) as workers:
+        wait_for(workers, deadline=600)
+    first, second = (dict(np.load(folder / f"{i}.npz")) for i in range(2))
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, second[name], err_msg=name)
+    return first.pop("numbers"), first

@@ -13,7 +13,6 @@ from bert_tf.pretraining import loss_sums
 from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.step import TrainingStep
 from tests.support.crosses import but_slow, slow
-from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import (
     ONE_LAYER,
     make_step,
@@ -28,8 +27,13 @@ from tests.support.tiny_models import (
     two_devices,
     weights_of,
 )
-from tests.support.training_checks import CASES, STEPS, assert_same_training, run_steps
-from tests.support.workers import start_workers, wait_for
+from tests.support.training_checks import (
+    CASES,
+    STEPS,
+    assert_same_training,
+    run_steps,
+    train_on_two_workers,
+)
 
 RATE = 0.3
 
@@ -71,39 +75,14 @@ def test_parts_have_different_weights():
     assert len({*masked, *masked.reshape(2, 2).sum(1)}) > 4
 
 
-WORKER = """
-import sys
-import keras
-import numpy as np
-from bert_tf.training.distribution import barrier, make_strategy, worker_index
-keras.config.set_floatx("float64")
-keras.config.set_dtype_policy("float64")
-strategy = make_strategy("multi_worker")
-from tests.support.tiny_models import optimize_graphs
-from tests.support.training_checks import run_steps
-optimize_graphs(False)  # as in every_test.py: what it changes grows from step to step
-folder, kind, optimizer_name, xla = sys.argv[1:]
-numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla == "True")
-np.savez(f"{folder}/{worker_index(strategy)}.npz", numbers=numbers, **state)
-barrier(strategy)
-"""
-
-
 @pytest.mark.parametrize(
     "kind, optimizer_name, xla",
     ((*CASES[0], False), slow(*CASES[0], True), slow(*CASES[1], False)),
 )
 def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name, xla):
-    program = tmp_path / "program.py"
-    program.write_text(WORKER, encoding="utf-8")
-    paths = {"PYTHONPATH": PYTHONPATH}
-    command = [program, tmp_path, kind, optimizer_name, xla]
-    with start_workers(command, tmp_path, environments=[paths] * 2) as workers:
-        wait_for(workers, deadline=600)
-    first, second = (dict(np.load(tmp_path / f"{i}.npz")) for i in range(2))
-    for name, value in first.items():
-        np.testing.assert_array_equal(value, second[name], err_msg=name)
-    assert_same_training((first.pop("numbers"), first), one_device(kind, optimizer_name))
+    options = {"kind": kind, "optimizer_name": optimizer_name, "xla": xla}
+    found = train_on_two_workers(tmp_path, "tests.support.training_checks", "run_steps", **options)
+    assert_same_training(found, one_device(kind, optimizer_name))
 
 
 class DoubledGradient(TrainingStep):
