@@ -329,7 +329,8 @@ def test_executors_that_are_killed(corpus, tmp_path, victim, most):
         errors.seek(0)
         told = errors.read()
     assert program.returncode == 0, out + told
-    assert "Lost task" in told
+    # An executor that is killed between two tasks loses none.
+    assert "Lost task" in told or "with code 137" in told
     assert contents(output) == expected
 
 
