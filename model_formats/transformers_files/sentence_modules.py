@@ -8,6 +8,7 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from tokenization import load_tokenizer
 
 MODULES_FILE = "modules.json"
 POOLING_FOLDER, POOLING_FILE = "1_Pooling", "config.json"
@@ -68,7 +69,9 @@ def read_sentence_modules(folder: str) -> SentenceModules | None:
     inside = os.path.join(folder, found["Pooling"], POOLING_FILE)
     pooling = _pooling_of(_read_object(inside), inside)
     _check_options(os.path.join(folder, PROMPTS_FILE))
-    length = _length_of(os.path.join(folder, found.get("Transformer", "")))
+    encoder = os.path.join(folder, found.get("Transformer", ""))
+    _check_case(encoder)
+    length = _length_of(encoder)
     return SentenceModules(pooling, "Normalize" in found, length)
 
 
@@ -153,6 +156,18 @@ def _check_options(path):
                 f"{path} must have no {key}; otherwise {remedy}, and give the pooling of the "
                 f"vectors yourself. Received: {values[key]!r:.60}"
             )
+
+
+def _check_case(folder):
+    """Raises an `InputError` if texts are lower-cased for a tokenizer that keeps capitals."""
+    path = os.path.join(folder, LENGTH_FILE)
+    lowers = _read_object(path).get("do_lower_case") if os.path.isfile(path) else None
+    if lowers and not load_tokenizer(folder).do_lower_case:
+        raise InputError(
+            f"{path} must have no do_lower_case beside a tokenizer that keeps capitals; otherwise "
+            "lower-case your texts, and give the pooling of the vectors yourself. Received: "
+            f"{lowers!r:.60}"
+        )
 
 
 def _length_of(folder):

@@ -153,6 +153,7 @@ def test_the_way_to_load_it_trusts_code_only_where_there_is_some(folders, tmp_pa
     [
         ("sentence_bert_config.json", {"max_seq_length": 2}, "must be a number from 3 on"),
         ("sentence_bert_config.json", [], "must hold an object. Received: list"),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "lower-case your texts"),
         ("config_sentence_transformers.json", {"default_prompt_name": "query"}, "put the prompt"),
         ("config_sentence_transformers.json", {"truncate_dim": 8}, "cut the vectors, .*: 8"),
         ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, "choose one pooling"),

@@ -235,6 +235,14 @@ def test_modules_that_are_not_computed_are_refused(tmp_path):
     assert model.embed("가 나", "mean").shape == (H,)
 
 
+def test_lower_case_that_the_tokenizer_makes_too(tmp_path):
+    folder = write(tmp_path / "m")
+    write_pooling(folder, pooling_mode_cls_token=True)
+    (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    assert load_model(folder).pooling == "cls"
+
+
 def test_vectors_of_length_1(tmp_path):
     more = {"idx": 2, "name": "2", "path": "2", "type": "sentence_transformers.models.Normalize"}
     folder = write(tmp_path / "m")
