@@ -8,10 +8,13 @@ from typing import Any
 from bert_common.errors import InputError
 from finetuning.datasets import Column, Dataset
 from finetuning.settings import split_names
-from finetuning.tables import composed, first_of
+from finetuning.tables import composed, first_of, shortened
 
 # A class's index; for regression the score; for multi-label data 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
+
+# A list as pandas writes it into a cell of a table, or as JSON.
+_LIST = re.compile(r"\[(\s*|[^\]]*,.*|\s*(['\"]).*\2\s*)\]", re.DOTALL)
 
 
 def read_label(dataset: Dataset, value: Any, where: str) -> Label:
@@ -67,6 +70,11 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
     if wrong:
         raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
     if multi_label and isinstance(value, str):
+        if _LIST.fullmatch(value.strip()):
+            raise InputError(
+                f"{where}: several labels must be separated by commas alone, without brackets and "
+                f"quotes. Received: {shortened(value)}"
+            )
         parts = value.split(",")
     texts = [label_text(part) for part in parts]
     return [text for text in texts if text] if multi_label else texts

@@ -45,6 +45,9 @@ REFUSED = (
     ("tsv", LINES, {**SCORES, "metrics": ["accuracy"]}, ("pearson", "accuracy")),
     ("tsv", LINES, {**SEVERAL, "metrics": ["matthews"]}, ("micro_f1", "matthews")),
     ("tsv", LINES + "C\tz\n", {"metrics": ["f1"]}, ("two labels", "3 labels")),
+    ("tsv", LINES + "C\t['x', 'z']\n", SEVERAL, ("line 4", "commas alone", "['x', 'z']")),
+    ("tsv", LINES + "C\t[]\n", SEVERAL, ("line 4", "commas alone", "[]")),
+    ("tsv", LINES + "C\t[1, 2]\n", SEVERAL, ("line 4", "commas alone", "[1, 2]")),
     # A stray column would shift the label without a word.
     ("tsv", f"{LINES}C\n", {}, ("line 4 must have 2 columns, as the first line", "tabs. Re", "1")),
     ("tsv", f"{LINES}C\tD\tx\n", {}, ("line 4 must have 2 columns", "tabs. Received: 3")),
