@@ -87,6 +87,13 @@ class _Lines(Progress):
         with contextlib.suppress(OSError):  # a full log must not end the work
             print(self, file=sys.stderr, flush=True)
 
+    def clear(self, nolock=False):
+        """Does nothing: other output, such as a warning, need not make room for a line."""
+
+    def refresh(self, nolock=False, lock_args=None):
+        if not nolock:  # tqdm passes True after other output, where a bar is drawn again
+            super().refresh(nolock, lock_args)
+
     def close(self):
         if self.has_lines and not self.disable:
             self.bar_format = _LAST_LINE

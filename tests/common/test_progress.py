@@ -49,6 +49,18 @@ def test_a_log_has_a_line_a_minute_and_a_last_one(clock, capsys):
     assert err.endswith("\n") and "\r" not in err
 
 
+def test_other_output_adds_no_line(clock, capsys):
+    with progress("making", 10, "examples") as bar:
+        clock.now += 61
+        bar.update(5)
+        before = capsys.readouterr().err
+        with tqdm.std.tqdm.external_write_mode(file=sys.stderr):
+            print("warning: a", file=sys.stderr)
+    assert before.count("\n") == 1
+    warned, last = capsys.readouterr().err.splitlines()
+    assert warned == "warning: a" and "ended after" in last
+
+
 def test_short_work_leaves_no_line(clock, capsys):
     with progress("making", 10, "examples") as bar:
         clock.now += 59
