@@ -95,10 +95,13 @@ class _Lines(Progress):
             super().refresh(nolock, lock_args)
 
     def close(self):
-        if self.has_lines and not self.disable:
+        if self.disable:
+            return
+        if self.has_lines:
             self.bar_format = _LAST_LINE
             self.display()
         self.disable = True
+        self._decr_instances(self)  # as tqdm does: the next bar takes this one's place
 
 
 def _format_amount(n, total, unit):
