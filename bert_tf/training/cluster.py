@@ -56,6 +56,10 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
             f"the jobs of TF_CONFIG's cluster must be among {', '.join(JOBS)}. Received: "
             f"{', '.join(unknown)}"
         )
+    if len(set(addresses)) < len(addresses):  # one of them would wait for ever
+        raise InputError(
+            f"every worker in TF_CONFIG must have its own address. Received: {', '.join(addresses)}"
+        )
     chiefs = len(jobs.get("chief", ()))
     return Cluster(tuple(addresses), index + (chiefs if task["type"] == "worker" else 0))
 

@@ -58,6 +58,7 @@ WRONG = {
     "port too large": (configured({"worker": ["a:65536"]}, worker(0)), "a:65536"),
     "no text": (configured({"worker": [1]}, worker(0)), "[1]"),
     "a parameter server": (configured({**TWO, "ps": [C]}, worker(0)), "worker. Received: ps"),
+    "an address twice": (configured({"worker": [A, A]}, worker(0)), "Received: a:1, a:1"),
     "no task": ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "says which of them this is"),
     "no index": (configured(TWO, {"type": "worker"}), "says which of them this is"),
     "an evaluator": (configured(TWO, {"type": "evaluator", "index": 0}), '"evaluator"'),
