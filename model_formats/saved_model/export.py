@@ -5,10 +5,12 @@ tokenize. docs/serving.md lists the inputs and outputs.
 """
 
 import errno
+import os
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint_files import is_pattern
 from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.signatures import Signatures
 from finetuning.tasks import TASKS
@@ -27,13 +29,20 @@ def export(loaded: LoadedModel, directory: str) -> str:
     """Writes a SavedModel into an empty folder, loads it and compares it with the model.
 
     Raises:
-        InputError: the tokenizer has no graph form, or a fine-tuned model has no tokenizer.
+        InputError: the tokenizer has no graph form, a fine-tuned model has no tokenizer, or
+            TensorFlow cannot load from the path.
         OSError: the saved graph's outputs differ from the model's.
     """
     if loaded.tokenizer is None and loaded.task != "pretraining":
         raise InputError(
             "a fine-tuned model must have a tokenizer in its folder to be served. "
             f"Received: {loaded.source} without"
+        )
+    path = os.path.abspath(directory)
+    if is_pattern(path):
+        raise InputError(
+            "the path of a SavedModel must have no [ and no \\, because TensorFlow takes such a "
+            f"path for a pattern. Received: {path}"
         )
     made = make_signatures(loaded)
     module = tf.Module()

@@ -148,6 +148,12 @@ def test_model_without_a_tokenizer(exported, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_path_that_tensorflow_takes_for_a_pattern(exported, tmp_path):
+    loaded, _ = exported
+    with pytest.raises(InputError, match=r"must have no \[ and no .*: .*/served \[1\]"):
+        export(loaded, str(tmp_path / "served [1]"))
+
+
 @pytest.mark.parametrize("positions", (1, slow(3)))
 def test_a_model_of_few_positions(positions, tokenizer, tmp_path):
     sizes = {"max_position_embeddings": positions}
