@@ -233,11 +233,9 @@ def write_evaluation(
 ) -> None:
     """Adds an evaluation to TensorBoard as the run `EVALUATION_RUN` next to the training's run.
 
-    An earlier evaluation after the same number of updates is replaced.
+    An earlier one after the same number of updates stays: a training may be writing that file.
     """
-    folder = os.path.join(directory, EVALUATION_RUN)
-    rewrite_events(folder, lambda earlier: earlier != step)
-    writer = tf.summary.create_file_writer(folder)
+    writer = tf.summary.create_file_writer(os.path.join(directory, EVALUATION_RUN))
     _write_results(writer, step, results, illustrations)
     writer.close()
 
