@@ -104,7 +104,7 @@ class Model:
         if tokenizer is None:
             raise InputError(
                 "a model's folder must hold its tokenizer, or load_model must be given it. "
-                f"Received: {self.loaded.folder.path} without"
+                f"Received: {self.loaded.folder.path} without it"
             )
         if tokenizer.cls_id is None or tokenizer.sep_id is None:
             raise InputError(

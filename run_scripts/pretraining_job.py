@@ -138,7 +138,7 @@ def count_rows(begun: Begun, size: int | None, files: RecordFiles) -> int:
     if size is None:
         raise InputError(
             "vocab_size must be in the configuration where there is no tokenizer beside the "
-            f"records (--tokenizer_dir names one). Received: {files.paths[0]} without"
+            f"records (--tokenizer_dir names one). Received: {files.paths[0]} without one"
         )
     return size
 

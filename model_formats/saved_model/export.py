@@ -36,7 +36,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
     if loaded.tokenizer is None and loaded.task != "pretraining":
         raise InputError(
             "a fine-tuned model must have a tokenizer in its folder to be served. "
-            f"Received: {loaded.source} without"
+            f"Received: {loaded.source} without one"
         )
     path = os.path.abspath(directory)
     if is_pattern(path):

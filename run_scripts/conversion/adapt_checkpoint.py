@@ -181,7 +181,7 @@ def open_own_tokenizer(values: AdaptFlags, model: ModelFolder) -> Tokenizer | No
         if values.tokenizer_dir or values.add_tokens:
             raise InputError(
                 "--model_dir must hold the model's tokenizer, from whose tokens the new rows are "
-                f"made. Received: {values.model_dir} without"
+                f"made. Received: {values.model_dir} without it"
             )
         return None
     tokenizer = open_tokenizer(TokenizerFlags(**found))

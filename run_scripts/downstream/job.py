@@ -81,7 +81,7 @@ def make_job(
     if flags.num_seeds > 1 and not (flags.do_train and evaluates):
         raise InputError(
             "--num_seeds needs --do_train and --do_eval. Received: "
-            f"--num_seeds={flags.num_seeds} without"
+            f"--num_seeds={flags.num_seeds} without them"
         )
     settings = {name: getattr(flags, name) for name in program.task.settings}
     settings |= program.head_settings(flags, model.encoder)

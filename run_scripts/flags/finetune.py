@@ -217,7 +217,7 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
     if values.eval_on == TRAIN_PART and not values.do_train:
         raise InputError(
             f"--eval_on={TRAIN_PART} needs --do_train: another training may have used that part. "
-            f"Received: --eval_on={TRAIN_PART} without"
+            f"Received: --eval_on={TRAIN_PART} without it"
         )
     if values.do_train and values.do_predict and values.predict_split == "train":
         raise InputError("--predict_split=train needs a run without --do_train. Received: both")

@@ -36,7 +36,8 @@ def check_relations(given: "DataclassInstance", meant: "DataclassInstance") -> N
             raise InputError(f"--{field.name} {must} {received}")
         for other in field.metadata["needs"]:
             if not any(_holds(meant, one) for one in other.split(_OR)):
-                raise InputError(f"--{field.name} needs {_written(other)}. {received} without")
+                it = "either" if _OR in other else "it"
+                raise InputError(f"--{field.name} needs {_written(other)}. {received} without {it}")
         for other in field.metadata["not_with"]:
             if _holds(given, other):
                 both = f"{received} and {_with_value(given, other.partition('=')[0])}"

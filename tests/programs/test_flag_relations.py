@@ -44,9 +44,9 @@ class CopyFlags:
 
 
 REFUSED = {
-    "--target=b": "--target needs --source or --list. Received: --target=b without",
-    "--source=a --target=b --pause=0": "--pause needs --way=slow. Received: --pause=0.0 without",
-    "--way=slow --pause=1": "--pause needs --target. Received: --pause=1.0 without",
+    "--target=b": "--target needs --source or --list. Received: --target=b without either",
+    "--source=a --target=b --pause=0": "--pause needs --way=slow. Received: --pause=0.0 without it",
+    "--way=slow --pause=1": "--pause needs --target. Received: --pause=1.0 without it",
     "--again --way=slow": "--way and --again: only one may be given. Received: --way=slow and --ag",
     "--again --times=0": "--times and --again: only one may be given. Received: --times=0 and --ag",
     "--way=slow --times=2": "--times and --way=slow: only one may be given. Received: --times=2 an",
