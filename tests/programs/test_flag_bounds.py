@@ -11,6 +11,7 @@ from bert_common.errors import InputError
 from bert_common.json_text import read_json
 from bert_tf.config import BertConfig
 from create_pretraining_data.records.metadata import check_names, read_sidecar, sidecar_path
+from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.shard_names import expand_output_file
 from finetuning.multiple_choice.data import read_choices
 from finetuning.question_answering.data import has_answers, read_questions
@@ -18,11 +19,11 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, flag, value_type
-from run_scripts.flags.finetune import check_finetune_flags
+from run_scripts.flags.finetune import check_finetune_flags, read_boundaries
 from run_scripts.flags.number_lists import read_numbers
 from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
-from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
 from tests.support.paths import ROOT, run_python
 from tokenization import load_tokenizer
@@ -187,6 +188,14 @@ def test_numbers_within_strings():
     for text in ("", "x", "1,,2", long, f"1,{long}"):
         with pytest.raises(InputError, match="--sizes must be any. Received: "):
             read_numbers("sizes", text, "any", lambda sizes: True)
+    for text in ("0,8", "-8,8", "8,8", "12,8", "8,17"):
+        with pytest.raises(InputError, match="--bucket_boundaries must be .* lengths"):
+            read_boundaries(text, 16)
+        with pytest.raises(InputError, match="--bucket_boundaries must be ascending lengths"):
+            read_bucket_boundaries(text, RecordFormat(16, 2, True, False))
+    assert read_boundaries("8,16", 16) == (8, 16)
+    with pytest.raises(InputError, match="below --max_seq_length, 16. Received: 8,16"):
+        read_bucket_boundaries("8,16", RecordFormat(16, 2, True, False))
     with pytest.raises(InputError, match="number of shards, after @"):
         expand_output_file("a@99999999999")
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
