@@ -1,6 +1,7 @@
 """Which flags may differ from what a fine-tuned model's folder has saved."""
 
 import dataclasses
+import json
 import re
 import unicodedata
 
@@ -8,14 +9,17 @@ import pytest
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
+from model_formats.transformers_files.task_settings import SETTINGS_KEY
 from run_scripts.classifier import ClassifierFlags
+from run_scripts.conversion import export_model
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import find_fine_tuned
 from run_scripts.flags.parser import parse
 from run_scripts.ner import NerFlags
+from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import change_json, write_folder
 
 SAVED = {"text_column": "text", "label_column": "label", "task_name": "tsv"}
 
@@ -48,6 +52,25 @@ def test_what_the_folder_holds_is_checked(name, value, tmp_path):
     write_folder(tmp_path / "qa", task="question_answering", **{name: value})
     with pytest.raises(InputError, match=f"finetuning.json: the setting {name} must be"):
         filled(tmp_path, "qa", SquadFlags, "question_answering")
+
+
+def test_what_a_model_to_start_from_holds_is_checked(tmp_path):
+    write_folder(tmp_path / "s", task="similarity", pooling="median")
+    flags = {"model_dir": str(tmp_path / "s"), "do_train": True}
+    with pytest.raises(InputError, match="finetuning.json: the setting pooling must be mean or"):
+        filled(tmp_path, "new", SimilarityFlags, "similarity", **flags)
+
+
+@pytest.mark.parametrize("value", (True, "24", 10**10))
+def test_what_a_folder_for_transformers_holds_is_checked(value, tmp_path):
+    write_folder(tmp_path / "qa", task="question_answering")
+    exported = ["--format=huggingface", f"--output_dir={tmp_path / 'hub'}"]
+    assert export_model.main(["export_model", f"--model_dir={tmp_path / 'qa'}", *exported]) == 0
+    path = tmp_path / "hub" / "config.json"
+    kept = json.loads(path.read_text())[SETTINGS_KEY]
+    change_json(path, **{SETTINGS_KEY: {**kept, "doc_stride": value}})
+    with pytest.raises(InputError, match="config.json: the setting doc_stride must be a whole"):
+        filled(tmp_path, "new", SquadFlags, "question_answering", model_dir=str(tmp_path / "hub"))
 
 
 @pytest.mark.parametrize(
