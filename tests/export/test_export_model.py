@@ -20,6 +20,7 @@ from run_scripts.conversion.export_model import FORMATS, ExportFlags, parse_size
 from tests.support.crosses import but_slow
 from tests.support.models.model_folders import write_folder, write_model
 from tests.support.programs import one_line
+from tests.support.vocabularies import write_lines
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +193,14 @@ def test_bad_flags(form, flags, message, model, tmp_path, capsys):
     assert run(model, tmp_path / "out", form, *flags) == 1
     assert message in one_line(capsys)
     assert not (tmp_path / "out").exists() and not os.listdir(tmp_path)
+
+
+def test_a_vocabulary_larger_than_the_model(model, tmp_path, capsys):
+    pieces = [*(model / "vocab.txt").read_text("utf-8").splitlines(), *map(str, range(100, 400))]
+    path = write_lines(tmp_path / "large.txt", pieces)
+    flags = f"--vocab_file={path}", "--nodo_lower_case"
+    assert run(model, tmp_path / "out", "huggingface", *flags) == 1
+    assert f"{path} has {len(pieces)} entries" in one_line(capsys)
 
 
 def test_sizes():
