@@ -74,8 +74,11 @@ class Reporter:
         self.writes = writes
         if writes:
             drop_later_events(self.directory, start_step)
-        self.writer = self._open(self.directory)
-        self.evaluation_writer = None
+        self.writer = (
+            tf.summary.create_file_writer(self.directory)
+            if writes
+            else tf.summary.create_noop_writer()
+        )
         self.num_train_steps = num_train_steps
         self.time_budget = time_budget
         # Opened when timing starts, so that compilation does not distort the remaining time.
@@ -96,8 +99,6 @@ class Reporter:
 
     def __exit__(self, *_: Any) -> None:
         self.writer.close()
-        if self.evaluation_writer is not None:
-            self.evaluation_writer.close()
         if self.bar is not None:
             self.bar.close()
 
@@ -183,19 +184,9 @@ class Reporter:
         results: Mapping[str, float],
         illustrations: Illustrations = NO_ILLUSTRATIONS,
     ) -> None:
-        """Writes an evaluation's points to the run `EVALUATION_RUN`, like `write_evaluation`."""
-        folder = os.path.join(self.directory, EVALUATION_RUN)
-        if self.evaluation_writer is None:
-            if self.writes:  # the same step may have been evaluated before a resume
-                rewrite_events(folder, lambda earlier: earlier < step)
-            self.evaluation_writer = self._open(folder)
-        _write_results(self.evaluation_writer, step, results, illustrations)
-
-    def _open(self, folder):
-        """Opens a writer of a new event file."""
-        if not self.writes:
-            return tf.summary.create_noop_writer()
-        return tf.summary.create_file_writer(folder)
+        """Writes an evaluation by `write_evaluation`."""
+        if self.writes:
+            write_evaluation(self.directory, results, step, illustrations)
 
     def _fetch(self):
         """Copies the waiting metrics from the device when it has computed them."""
@@ -233,9 +224,12 @@ def write_evaluation(
 ) -> None:
     """Adds an evaluation to TensorBoard as the run `EVALUATION_RUN` next to the training's run.
 
-    An earlier one after the same number of updates stays: a training may be writing that file.
+    An earlier evaluation after the same number of updates is replaced. Each has an event file of
+    its own, so that a program that evaluates beside a training rewrites no file in use.
     """
-    writer = tf.summary.create_file_writer(os.path.join(directory, EVALUATION_RUN))
+    folder = os.path.join(directory, EVALUATION_RUN)
+    rewrite_events(folder, lambda earlier: earlier != step)
+    writer = tf.summary.create_file_writer(folder)
     _write_results(writer, step, results, illustrations)
     writer.close()
 

@@ -160,11 +160,17 @@ def test_an_evaluation_has_the_training_s_names_in_a_separate_run(tmp_path):
     }
     assert set(found) - {"data/examples"} <= set(curves(tmp_path))
 
+    # An evaluation alone takes the place of the same step's.
+    for _ in range(2):
+        age(tmp_path)
+        write_evaluation(str(tmp_path), {"loss": 2.5}, 16, Illustrations({"guesses": "**a**"}, {}))
+    assert curves(tmp_path / "eval")["loss/total"] == [(8, 3.0), (16, 2.5)]
+    assert texts(tmp_path / "eval", "guesses") == [(16, "**a**")]
+
 
 def test_an_evaluation_by_another_program_leaves_the_training_s_points(tmp_path):
     with make_reporter(tmp_path) as reporter:
         reporter.evaluation(8, {"loss": 3.0})
-        write_evaluation(str(tmp_path), {"loss": 2.5}, 8, Illustrations({"guesses": "**a**"}, {}))
+        write_evaluation(str(tmp_path), {"loss": 2.5}, 8)
         reporter.evaluation(16, {"loss": 2.0})
-    assert sorted(curves(tmp_path / "eval")["loss/total"]) == [(8, 2.5), (8, 3.0), (16, 2.0)]
-    assert texts(tmp_path / "eval", "guesses") == [(8, "**a**")]
+    assert curves(tmp_path / "eval")["loss/total"] == [(8, 2.5), (16, 2.0)]
