@@ -56,8 +56,18 @@ def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch, c
             engine, name, lambda *a, f=function, name=name: (made.append(name), f(*a))[1]
         )
     assert run(corpus, tmp_path) == whole
-    assert 1 <= len(made) <= SHARDS and "make_chunk_file" not in made
+    assert 1 <= len(made) < SHARDS and "make_chunk_file" not in made
     assert "examples/s" not in capsys.readouterr().out  # most were made before
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_shard_that_was_removed_or_replaced_is_made_again(corpus, whole, tmp_path, change):
+    run_and_die(corpus, tmp_path, preparation=KILLS["before the JSON"])
+    made = list(tmp_path.glob("*.tfrecord"))
+    assert made
+    for path in made:
+        change(path)
+    assert run(corpus, tmp_path) == whole
 
 
 def test_workers_end_with_the_program(corpus, whole, tmp_path):

@@ -50,7 +50,7 @@ KILLS = {
     "in pass 1": 'die_at(chunk_file, "frame", 700)',
     "before a chunk's JSON": 'die_at(chunk_file, "write_json", 5)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
-    "in pass 2": 'die_at(shards, "split_frames", 200)',
+    "in pass 2": 'die_at(shards, "split_frames", 300)',
     "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',
     "before the end": 'import run_scripts.create_data as p; die_at(p, "remove_work_folder", 1)',
 }
