@@ -70,6 +70,12 @@ def test_a_shard_that_was_removed_or_replaced_is_made_again(corpus, whole, tmp_p
     assert run(corpus, tmp_path) == whole
 
 
+def test_no_json_describes_records_that_are_being_replaced(corpus, tmp_path):
+    run(corpus, tmp_path)
+    run_and_die(corpus, tmp_path, "--random_seed=1", preparation=KILLS["in pass 2"])
+    assert not (tmp_path / "ko.json").exists()
+
+
 def test_workers_end_with_the_program(corpus, whole, tmp_path):
     flags = "--num_workers=2", "--dupe_factor=12"
     program = start(corpus, tmp_path, *flags)
