@@ -121,6 +121,15 @@ def test_a_slip_of_klue_is_no_entity(task, tmp_path):
     assert "| 김철 PS | 김철 PS, 수 QT |" in shown
 
 
+def test_the_sentence_with_most_wrong_tags_is_the_first_mistake(task):
+    given = [sentence("수", "B-A"), sentence("김철", "O O"), sentence("김철 수", "B-A I-A B-B")]
+    examples = task.encode(given, training=False)
+    nothing = [0.1, 0.1, 0.1, 0.1, 0.6]
+    found = [logits([nothing] * pieces)["logits"][0] for pieces in (1, 1, 2)]
+    rows = task.mistakes(None, examples, {"logits": found}).rows
+    assert [text for text, _, _ in rows] == ["김철 수", "수"]
+
+
 def test_figures_of_each_kind():
     """B is found once of twice, with one false one; A once, with a wrong end."""
     true = [["B-A", "I-A", "O", "B-B"], ["B-B", "O", "O", "O"]]

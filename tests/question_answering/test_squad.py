@@ -25,6 +25,7 @@ from tests.support.task_data import (
     NUMBERS,
     WORDS,
     number_questions,
+    read_table,
     squad_content,
     squad_entry,
     write_questions,
@@ -140,6 +141,8 @@ def check_again(folder, capsys):
     # The baseline of SQuAD 1.1 is another sentence for each question.
     assert "baseline: without a model)" in shown
     assert f"details: {folder}/output/mistakes_dev.tsv" in shown
+    _, *mistakes = read_table(folder / "output" / "mistakes_dev.tsv")
+    assert all(true != predicted for _, true, predicted, *_ in mistakes)
     assert written(folder) == answers
     assert results(folder / "output") == before | {"global_step": 48}
 
