@@ -283,14 +283,26 @@ def test_what_contradicts(tmp_path, capsys):
         # pandas writes 0,1,2,3 where columns have no names; CoLA's files have their text at 3.
         ("cola", "0,1,2,3\nthe film,so good,a,b\n", "--text_column must name a column"),
         ("klue-nli", "premise,b\n가,나\n", "line 1 must name the columns hypothesis"),
+        ("klue-re", "sentence,subject_entity,object_entity\n가,나,다\n", "must be JSON, whose"),
     ),
 )
 def test_a_file_to_predict_that_lacks_columns_of_its_task(tmp_path, task, content, said):
-    new = tmp_path / "new.csv"
+    with pytest.raises(InputError, match=said):
+        read_new(tmp_path, task, content)
+
+
+def read_new(folder, task, content):
+    """Reads a table as a task's --predict_file."""
+    new = folder / "new.csv"
     new.write_text(content)
     values = SimpleNamespace(
         predict_file=str(new), predict_split="new", text_column=None, second_column=None,
         label_column=None, id_column=None, encoding=None, task_name=task,
     )  # fmt: skip
-    with pytest.raises(InputError, match=said):
-        read_split(classifier.add_predicted(DATASETS[task], values), "new", "")
+    return read_split(classifier.add_predicted(DATASETS[task], values), "new", "")[0]
+
+
+def test_a_file_to_predict_has_the_columns_of_the_test(tmp_path):
+    """XNLI's training files have other names."""
+    (example,) = read_new(tmp_path, "xnli", "sentence1,sentence2\n가,나\n")
+    assert (example.text, example.second) == ("가", "나")
