@@ -57,11 +57,6 @@ def encode_masked(tokenizer: TokenizerInterface, text: str) -> MaskedText:
     return MaskedText(ids, spans, places)
 
 
-def encode_with_masks(tokenizer: TokenizerInterface, text: str) -> list[int]:
-    """Returns the ids of `encode_masked` with [CLS] and [SEP]."""
-    return with_ends(tokenizer, encode_masked(tokenizer, text).ids)
-
-
 def with_ends(tokenizer: TokenizerInterface, ids: list[int]) -> list[int]:
     """Adds [CLS] and [SEP] around the ids."""
     assert tokenizer.cls_id is not None and tokenizer.sep_id is not None  # the caller has checked

@@ -10,9 +10,10 @@ from explorer.answers import ANSWERS, Explored, describe, words_of
 from explorer.attention import CELLS, shrink
 from explorer.fields import read_fields
 from korean_bert import load_model
-from korean_bert.masked_text import encode_masked, encode_with_masks
+from korean_bert.masked_text import encode_masked
 from tests.support.models.model_folders import write_folder
 from tests.support.models.served_models import write_strong_folder
+from tests.support.vocabularies import encode_with_masks
 
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
 

@@ -10,13 +10,13 @@ from bert_tf.checkpoint import google_variables
 from finetuning.metrics import largest
 from korean_bert import load_model
 from korean_bert.guesses import MaskGuesser, PieceKinds, text_of
-from korean_bert.masked_text import encode_masked, encode_with_masks
+from korean_bert.masked_text import encode_masked
 from run_scripts.tools import fill_masks
 from tests.support import oracle
 from tests.support.models.model_folders import PIECES, write_model
 from tests.support.models.released_models import write_albert
 from tests.support.tiny_models import weights_of
-from tests.support.vocabularies import write_pieces
+from tests.support.vocabularies import encode_with_masks, write_pieces
 from tokenization import KoreanTokenizer
 
 TEXT = "나는 학교[MASK] 갔다 [MASK] the book[MASK]."

@@ -5,9 +5,9 @@ import unicodedata
 
 import pytest
 
-from korean_bert.masked_text import encode_masked, encode_with_masks
+from korean_bert.masked_text import encode_masked
 from tests.support.paths import TEST_DATA
-from tests.support.vocabularies import write_pieces
+from tests.support.vocabularies import encode_with_masks, write_pieces
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 

@@ -8,11 +8,10 @@ import pytest
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from bert_tf.summaries.mask_predictions import best_guesses
-from korean_bert.masked_text import encode_with_masks
 from run_scripts.tools.fill_masks import main
 from tests.support.programs import one_line
 from tests.support.tiny_models import SIZES, tiny_model
-from tests.support.vocabularies import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, encode_with_masks, write_tokenizer
 from tokenization import load_tokenizer
 
 PIECES = [*SPECIAL, "나", "##는", "학교", "##에", "갔", "##다", "."]

@@ -2,6 +2,8 @@
 
 import json
 
+from korean_bert.masked_text import encode_masked, with_ends
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
 LATER_JAMO = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
@@ -25,3 +27,8 @@ def write_tokenizer(folder, pieces, kind="korean", **options):
     write_lines(folder / "vocab.txt", pieces)
     (folder / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
     return folder
+
+
+def encode_with_masks(tokenizer, text):
+    """Returns the ids of a text with [CLS], [SEP] and a mask for every [MASK]."""
+    return with_ends(tokenizer, encode_masked(tokenizer, text).ids)
