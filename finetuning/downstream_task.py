@@ -84,7 +84,7 @@ class DownstreamTask(abc.ABC):
 
     @abc.abstractmethod
     def read_input(self, name: str, value: Any) -> Any:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
 
     @abc.abstractmethod
     def encode(self, raw: Sequence[Any], training: bool) -> Examples:

@@ -211,7 +211,7 @@ def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str
 
 
 def has_column(names: Sequence[str], column: str | None) -> bool:
-    """Returns True if a file with these columns may have one; numbers and nested keys may be."""
+    """Returns True if a file may have a column: one of `names`, a number or a nested key."""
     return column is not None and (column in names or column.isdecimal() or "." in column)
 
 

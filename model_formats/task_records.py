@@ -19,7 +19,7 @@ SIGNS = {
     "ner": "labels",
 }
 
-# Of the settings that are numbers, as of flags.
+# The largest number that a setting may be, as for flags.
 LARGEST = 2**31 - 1
 
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

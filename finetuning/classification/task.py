@@ -77,7 +77,7 @@ class Classification(DownstreamTask):
         )
 
     def read_input(self, name: str, value: Any) -> Example:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
         first, second = (value, None) if isinstance(value, str) else check_members(value)
         check_strings(first, "" if second is None else second)
         return Example(name, first, second, None)

@@ -64,7 +64,7 @@ class MultipleChoice(DownstreamTask):
         return MultipleChoiceModel(encoder, dropout=self.dropout)
 
     def read_input(self, name: str, value: Any) -> ChoiceQuestion:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
         question, context, options = check_members(value)
         options = check_strings(*check_members(options))
         if len(options) < 2:

@@ -91,7 +91,7 @@ class NamedEntityRecognition(DownstreamTask):
         )
 
     def read_input(self, name: str, value: Any) -> Sentence:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
         (text,) = check_strings(value)
         return untagged_sentence(name, text, self.dataset.file_format)
 
@@ -162,7 +162,7 @@ class NamedEntityRecognition(DownstreamTask):
         return score_tags(true, [["O"] * len(tags) for tags in true], self.dataset.tags)
 
     def mistakes(self, model: TokenClassifier, examples: Examples, outputs: Outputs) -> Mistakes:
-        """Lists the sentences with wrong tags, the most first."""
+        """Lists the sentences with wrong tags, the one with the most first."""
         wrong = []
         predictions = self.predictions(examples, outputs)
         for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):

@@ -107,7 +107,7 @@ class QuestionAnswering(DownstreamTask):
         return BeamSpanModel(encoder, *self.beams, dropout=self.dropout)
 
     def read_input(self, name: str, value: Any) -> Question:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
         question, context = check_strings(*check_members(value))
         return Question(name, question, context, (), False)
 

@@ -43,7 +43,9 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
         found = np.asarray(vectors, np.float32)
         lengths = np.sqrt(np.einsum("...h,...h->...", found, found))[..., None]  # [..., 1]
     if not np.isfinite(lengths).all():
-        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
+        raise InputError(
+            "vectors must be finite numbers. Received: NaN, infinity or a length beyond float32"
+        )
     return found / np.where(lengths > 0, lengths, 1)
 
 

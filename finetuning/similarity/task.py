@@ -87,7 +87,7 @@ class Similarity(DownstreamTask):
         )
 
     def read_input(self, name: str, value: Any) -> SimilarityExample:
-        """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
+        """Makes a raw example of a user's input; raises TypeError or ValueError if malformed."""
         first, second = check_members(value)
         return SimilarityExample(name, check_strings(first, second))
 

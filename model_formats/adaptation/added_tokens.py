@@ -24,7 +24,7 @@ class AddedTokens:
     filled: tuple[str, ...]  # the added tokens that took an unused line, in order
     appended: tuple[str, ...]  # the added tokens after the last line
     known: tuple[str, ...]  # tokens of the list that were already in the vocabulary
-    impossible: tuple[str, ...]  # texts of several words, which no token is; not added
+    impossible: tuple[str, ...]  # texts of several words, which cannot be tokens; not added
 
 
 def read_tokens(path: str) -> list[str]:
