@@ -205,7 +205,7 @@ def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str
     if len(found) != 1:
         raise InputError(
             f"{flag} must name a column of {path} where not exactly one is called {known[0]} or "
-            f"the like. Received: {', '.join(names)}"
+            f"the like. Received: {', '.join(names) or 'no other column'}"
         )
     return found[0]
 

@@ -120,6 +120,7 @@ def test_files_that_are_missing(tmp_path):
         ("a.csv", "a,b\n가,1\n", "--text_column must name a column of .*Received: a, b"),
         ("a.csv", "text,내용\n가,1\n", "--text_column must name .*Received: text, 내용"),
         ("a.csv", "text,b\n가,1\n", "--label_column must name .*Received: b"),
+        ("a.csv", "text\n가\n", "--label_column must name .*Received: no other column"),
     ),
 )
 def test_columns_that_are_not_found(tmp_path, name, content, problem):
