@@ -99,6 +99,7 @@ class CreateDataFlags(TokenizerFlags):
         PerModel(128, {"albert": 512}),
         "The maximum number of tokens in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
+        most=65_536,  # far more than any BERT takes; a billion would fill the memory
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
         "The maximum number of masked tokens in an example, usually set to --max_seq_length * "
