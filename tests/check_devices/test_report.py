@@ -11,7 +11,8 @@ def right(task):
 
 
 def main(flags):
-    return program.main(["check_devices", *flags])
+    # The first two have no effect any more; command lines with them must still work.
+    return program.main(["check_devices", "--quick", "--models=bert_base", *flags])
 
 
 run = pretended_runs(program, right, main)

@@ -31,6 +31,12 @@ class CheckDevicesFlags:
     report: str = groups.OUTPUT.optional(
         "The JSON file to write the results to.", takes=(FILE, NOTHING)
     )
+    quick: bool = groups.COMPATIBILITY.flag(
+        False, "Accepted but has no effect: only checks are run.", no_effect=True
+    )
+    models: str = groups.COMPATIBILITY.unused(
+        "Accepted but has no effect: python -m benchmarks.speed.devices trains models."
+    )
 
 
 def check(values: CheckDevicesFlags) -> None:
