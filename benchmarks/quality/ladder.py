@@ -3,12 +3,13 @@
     python -m benchmarks.quality.ladder --text=text.txt --tokenizer_dir=vocab --tasks_dir=data
       --work_dir=work [--rungs=base,replaced_tokens] [--seeds=1,2,3] [--petaflops=100]
 
-Every rung differs from the base in one thing. The base learns masked words without sentence pairs,
-with masks drawn during training, in rows of one sequence, on an ELECTRA encoder of --layers x
---hidden. A rung trains for as many updates as --petaflops pay for, as counted by
-`bert_tf.costs.flops`, and is fine-tuned on the tasks. The project's programs do all the work, so
-the same command resumes an interrupted ladder. Prints a table of the means over the seeds, with
-standard deviations. Flags after `--` are passed to fine-tuning.
+Every rung differs from the base in one thing, the last in two, whose gains may add up. The base
+learns masked words without sentence pairs, with masks drawn during training, in rows of one
+sequence, on an ELECTRA encoder of --layers x --hidden. A rung trains for as many updates as
+--petaflops pay for, as counted by `bert_tf.costs.flops`, and is fine-tuned on the tasks. The
+project's programs do all the work, so the same command resumes an interrupted ladder. Prints a
+table of the means over the seeds, with standard deviations. Flags after `--` are passed to
+fine-tuning.
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.common import flag, launch, positive, print_table, results_of, run, some_of
+from bert_common.errors import InputError
 from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from bert_tf.costs.flops import training_flops
@@ -65,6 +67,7 @@ RUNGS = {
     "no_dropout": Rung(training={"encoder_dropout": 0}),
     "token_dropping": Rung(token_dropping=0.5),
     "bias_correction": Rung(training={"bias_correction": True}),
+    "packed_no_dropout": Rung(records={"packing": True}, training={"encoder_dropout": 0}),
 }
 FLAGS = {
     "text": str,
@@ -179,8 +182,9 @@ def climb(arguments, vocab_size):
 
 def main(arguments):
     """Trains what is missing, and prints the table."""
-    # Before the hours of training after which their data is read.
-    assert all(has_data(arguments.tasks_dir, find_task(task)) for task in arguments.tasks)
+    for task in map(find_task, arguments.tasks):  # before the hours of training that come first
+        if not has_data(arguments.tasks_dir, task):
+            raise InputError(f"--tasks_dir must hold {task.folder}: {arguments.tasks_dir}")
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
     rows = climb(arguments, load_tokenizer(arguments.tokenizer_dir).vocab_size)
     print_table(["rung", "size", "million weights", "updates", *arguments.tasks], rows)
