@@ -17,7 +17,6 @@ from bert_tf.blockwise_attention import (
     blockwise_attention,
 )
 from bert_tf.names import BLOCK_QUERIES, BLOCKWISE_TOKENS, is_blockwise
-from tests.support.crosses import slow
 from tests.support.tiny_models import assert_close, gradients_of, make_step, random_batch
 
 B, N, D = 2, 2, 8
@@ -56,33 +55,23 @@ def run(function, arrays, bias, rate=0.0, xla=False, *, unknown_batch=False):
 # Tokens, queries and packed rows: one block and a query of another, whole blocks, and neither; the
 # last block of an encoder, with fewer queries than tokens.
 CASES = (
-    (BLOCK_QUERIES + 1, None, False),
-    (2 * BLOCK_QUERIES, None, True),
-    (300, None, False),
-    (300, None, True),
-    (300, 150, False),
-    (300, 150, True),
+    (BLOCK_QUERIES + 1, None, False, {}),
+    (2 * BLOCK_QUERIES, None, True, {}),
+    (300, None, True, {"unknown_batch": True}),  # as a SavedModel takes it
+    (300, 150, False, {}),
+    (300, 150, True, {"xla": True}),
 )
 
 
-@pytest.mark.parametrize("rate", (slow(0.0), RATE))
-@pytest.mark.parametrize("tokens, queries, packed", CASES)
-def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
-    arrays, bias = heads(tokens, queries, packed)
-    expected, _ = run(attention, arrays, bias, rate)
-    found, _ = run(blockwise_attention, arrays, bias, rate)
-    assert_close(found, expected, 1e-13, floor=1)
-
-
-@pytest.mark.parametrize(
-    "queries, packed, xla",
-    ((None, True, False), (150, False, True), slow(None, True, True), slow(150, False, False)),
-)
-def test_equals_the_whole_in_float32(queries, packed, xla):
-    arrays, bias = heads(300, queries, packed, "float32")
-    expected, _ = run(attention, arrays, bias, RATE, xla)
-    found, _ = run(blockwise_attention, arrays, bias, RATE, xla)
-    assert_close(found, expected, 1e-5, floor=1)
+@pytest.mark.parametrize("dtype, share", (("float64", 1e-13), ("float32", 1e-5)))
+@pytest.mark.parametrize("tokens, queries, packed, options", CASES)
+def test_equals_the_whole(tokens, queries, packed, options, dtype, share):
+    arrays, bias = heads(tokens, queries, packed, dtype)
+    expected, found = (
+        run(function, arrays, bias, RATE, **options)[0]
+        for function in (attention, blockwise_attention)
+    )
+    assert_close(found, expected, share, floor=1)
 
 
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
@@ -94,15 +83,6 @@ def test_sixteen_bits_lose_no_more_than_in_the_whole(dtype):
     for name, expected in exact.items():
         errors = [np.sqrt(np.mean((x[name] - expected) ** 2)) for x in (whole, parts)]
         assert 0 < errors[1] < 1.1 * errors[0], name
-
-
-def test_a_batch_of_unknown_size():
-    """As a SavedModel takes it."""
-    arrays, bias = heads(300, packed=True)
-    expected, _ = run(attention, arrays, bias, RATE)
-    found, compute = run(blockwise_attention, arrays, bias, RATE, unknown_batch=True)
-    assert compute.input_signature[0].shape == (None, N, 300, D)
-    assert_close(found, expected, 1e-13, floor=1)
 
 
 def test_few_queries_are_one_block():

@@ -1,9 +1,7 @@
 """Configurations: keys of published files are accepted, wrong values are refused."""
 
 import dataclasses
-import json
 
-import numpy as np
 import pytest
 
 from albert_tf import AlbertConfig, AlbertModel
@@ -69,14 +67,6 @@ def test_the_keys_of_published_files_of_albert_are_not_bert_s():
         BertConfig.from_dict({"vocab_size": 9, "use_turn_embeddings": 1})
 
 
-@pytest.mark.parametrize("config_class", BOTH)
-def test_written_file_reads_back(config_class, tmp_path):
-    config = config_class(vocab_size=99, hidden_size=128, num_attention_heads=2, hidden_act="tanh")
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(dataclasses.asdict(config)))
-    assert config_class.from_json_file(path) == config
-
-
 SIZES = (
     "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
     "max_position_embeddings", "type_vocab_size", "embedding_size", "num_hidden_groups",
@@ -109,10 +99,12 @@ def test_values(config_class, what):
             assert getattr(config, key) == config.to_dict()[key] == value
 
 
-@pytest.mark.parametrize("config_class", BOTH)
-def test_heads_must_divide_the_hidden_size(config_class):
-    with refused("hidden_size=64", "num_attention_heads=5"):
-        config_class(vocab_size=9, hidden_size=64, num_attention_heads=5)
+def test_sizes_that_contradict_each_other():
+    for config_class in BOTH:
+        with refused("hidden_size=64", "num_attention_heads=5"):
+            config_class(vocab_size=9, hidden_size=64, num_attention_heads=5)
+    with refused("num_hidden_groups=3", "num_hidden_layers=2"):
+        AlbertConfig(vocab_size=9, num_hidden_layers=2, num_hidden_groups=3)
 
 
 @pytest.mark.parametrize(
@@ -123,25 +115,6 @@ def test_a_model_gets_its_own_configuration(model_class, other):
     config = other(vocab_size=9, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
     with refused(f"Config. Received: {other.__name__}"):
         model_class(config)
-
-
-def test_albert_has_no_more_groups_than_layers():
-    with refused("num_hidden_groups=3", "num_hidden_layers=2"):
-        AlbertConfig(vocab_size=9, num_hidden_layers=2, num_hidden_groups=3)
-
-
-def test_activation_without_regard_to_case_reaches_the_model():
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=9, intermediate_size=8, **sizes)
-    ids = {"input_ids": np.arange(6, dtype=np.int32).reshape(2, 3)}
-    lower, upper, other = (
-        BertModel(dataclasses.replace(config, hidden_act=name)) for name in ("relu", "RELU", "tanh")
-    )
-    for model in (upper, other):
-        model.set_weights(lower.get_weights())
-    expected = lower(ids)["sequence_output"]
-    np.testing.assert_array_equal(upper(ids)["sequence_output"], expected)
-    assert np.abs(other(ids)["sequence_output"] - expected).max() > 1e-6
 
 
 # The content of a file -> what the message says besides its path.
@@ -175,44 +148,12 @@ def test_files_that_are_refused(config_class, tmp_path):
         config_class.from_dict({})
 
 
-@pytest.mark.parametrize("config_class", BOTH)
-def test_configuration_is_frozen(config_class):
-    config = config_class(vocab_size=9)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.vocab_size = 10
-    assert config == config_class(vocab_size=9) and hash(config) == hash(config_class(vocab_size=9))
-
-
 def test_defaults_are_those_of_the_reference_repositories():
-    assert BertConfig(vocab_size=9).to_dict() == {
-        "vocab_size": 9,
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 16,
-        "initializer_range": 0.02,
-    }
-    assert AlbertConfig(vocab_size=9).to_dict() == {
-        "vocab_size": 9,
-        "embedding_size": 128,
-        "hidden_size": 4096,
-        "num_hidden_layers": 12,
-        "num_hidden_groups": 1,
-        "num_attention_heads": 64,
-        "intermediate_size": 16384,
-        "inner_group_num": 1,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0,
-        "attention_probs_dropout_prob": 0,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
+    """In the order of their fields; ALBERT has a width of embeddings and two numbers of groups."""
+    bert, albert = (dataclasses.astuple(config_class(vocab_size=9)) for config_class in BOTH)
+    assert bert == (9, 768, 12, 12, 3072, "gelu", 0.1, 0.1, 512, 16, 0.02, 1e-12)
+    assert albert == (9, 128, 4096, 12, 1, 64, 16384, 1, "gelu", 0, 0, 512, 2, 0.02, 1e-12)
+    assert "layer_norm_eps" not in BertConfig(vocab_size=9).to_dict()  # which files do not have
 
 
 @pytest.mark.parametrize("config_class", BOTH)

@@ -1,6 +1,5 @@
 """Dropout: its rate, and masks that differ from step to step, layer to layer, part to part."""
 
-import itertools
 import math
 
 import numpy as np
@@ -9,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.dropout import dropout, random_bits
 from bert_tf.training.replicas import all_reduce
-from tests.support.crosses import but_slow, slow
+from tests.support.crosses import slow
 from tests.support.tiny_models import (
     ONE_LAYER,
     ProbedStep,
@@ -28,15 +27,9 @@ from tests.support.tiny_models import (
 RATE = 0.3
 
 
-# What the quick run has of all of them.
-QUICK = (("mixed_bfloat16", False, "albert"),)
-
-
 @pytest.mark.parametrize(
     "policy, xla, kind",
-    but_slow(
-        itertools.product(("float32", "mixed_bfloat16"), (True, False), ("bert", "albert")), QUICK
-    ),
+    (("mixed_bfloat16", False, "albert"), slow("float32", True, "bert")),
 )
 def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
     with computing_in(policy):

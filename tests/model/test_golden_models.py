@@ -79,11 +79,8 @@ NOT_IN_ALBERT = ("nonzero_ids_under_padding", "segment_id_out_of_range")
 @pytest.mark.parametrize("case", EDGE_CASES)
 def test_edge_case(golden, case):
     folder, model, _, _ = golden
-    stored = {
-        key.split("/")[1]: value
-        for key, value in arrays(folder, "edge_cases.npz").items()
-        if key.startswith(case + "/")
-    }
+    every, start = arrays(folder, "edge_cases.npz"), f"{case}/"
+    stored = {key.removeprefix(start): every[key] for key in every if key.startswith(start)}
     if not stored:
         assert folder.startswith("albert") and case in NOT_IN_ALBERT
         pytest.skip("Google's ALBERT fails on this, so there is nothing to equal")

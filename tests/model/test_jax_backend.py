@@ -5,28 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.model.test_packed import packed, sequences
 from tests.support.crosses import but_slow
 from tests.support.paths import ROOT, printed_by
-from tests.support.tiny_models import assert_close, random_batch
+from tests.support.tiny_models import assert_close, random_batch, tensors
 
-CLOSE = 1e-5
 KINDS = ("bert", "albert", "bert_blockwise")
-
-
-def packed(batch, per_row=4):
-    """The rows of a batch as sequences of half the length, two in each row."""
-    rows, length = batch["input_ids"].shape
-    half = length // 2
-    index = np.tile(np.arange(length) // half, (rows, 1)).astype(np.int32)
-    rng = np.random.default_rng(5)
-    return {
-        **batch,
-        "segment_index": index,
-        "position_ids": np.tile(np.arange(length) % half, (rows, 1)).astype(np.int32),
-        "sequence_starts": np.tile(np.array([0, half], np.int32), (rows, 1)),
-        "next_sentence_labels": rng.integers(0, 2, (rows, 2)).astype(np.int32),
-        "next_sentence_weights": np.ones((rows, 2), np.float32),
-    }
 
 
 def run_on_jax(folder, kind, arrays):
@@ -61,9 +45,7 @@ def test_outputs_and_gradients_equal_tensorflows(tmp_path, kind, monkeypatch):
     pytest.importorskip("jax", reason="pip install jax")
     monkeypatch.setattr(jax_layers.blockwise, "BLOCK_QUERIES", 128)  # `make_model` changes it
     model = jax_layers.make_model(kind)
-    batch = random_batch(2)
-    if kind == "albert":
-        batch = packed(batch)
+    batch = packed(sequences()) if kind == "albert" else random_batch(2)
     rng = np.random.default_rng(1)
     seeds = rng.integers(0, 2**32, (len(model.non_trainable_variables), 2), np.uint32)
     # Larger than initial ones, so that the gradient of every weight is above the rounding.
@@ -76,8 +58,7 @@ def test_outputs_and_gradients_equal_tensorflows(tmp_path, kind, monkeypatch):
     arrays = {f"weights/{path}": value for path, value in weights.items()}
     arrays |= {f"batch/{name}": value for name, value in batch.items()}
     found = run_on_jax(tmp_path, kind, {**arrays, "seeds": seeds})
-    expected = run_here(model, {k: tf.constant(v) for k, v in batch.items()}, list(seeds))
-    assert_close(found, expected, CLOSE, floor=1e-3)
-    other = run_here(model, {k: tf.constant(v) for k, v in batch.items()}, list(seeds + 1))
+    expected, other = (run_here(model, tensors(batch), list(seeds + i)) for i in (0, 1))
+    assert_close(found, expected, 1e-5, floor=1e-3)
     name = "results/masked_lm_logits"
     assert np.abs(other[name] - expected[name]).max() > 0.01  # dropout is on

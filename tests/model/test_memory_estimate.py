@@ -44,23 +44,15 @@ def test_weights_are_counted(name):
 class CheapBlock(TransformerBlockCosts):
     """The costs of a block of another kind."""
 
-    @staticmethod
-    def count_weights(config):
-        return 7
-
-    @staticmethod
-    def flops(config, length, queries):
-        return 10 * length + queries
+    count_weights = staticmethod(lambda config: 7)
+    flops = staticmethod(lambda config, length, queries: 10 * length + queries)
 
 
-@dataclasses.dataclass(frozen=True)
 class CheapConfig(BertConfig):
     block = CheapBlock
 
 
 def test_a_block_says_what_it_costs():
-    model = tiny_model("bert")
-    assert model.config.block.count_weights(model.config) == model.encoder.blocks[0].count_params()
     config = CheapConfig(vocab_size=9, num_hidden_layers=3)
     assert count_parts(config)["blocks"] == 3 * 7
     assert block_flops(config, length=5, predictions=1) == 2 * (50 + 5) + 50 + 2

@@ -10,6 +10,7 @@ from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import random_batch, tensors, tiny_model
 
 FOLDERS = sorted((TEST_DATA / "transformers").glob("*/inside.npz"))
+assert len(FOLDERS) == 4
 
 
 @pytest.mark.parametrize("path", FOLDERS, ids=lambda path: path.parent.name)
@@ -32,10 +33,6 @@ def test_equal_to_transformers(path):
     assert theirs.std() > 0.001
 
 
-def test_there_are_folders():
-    assert len(FOLDERS) == 4
-
-
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_nothing_changes_where_they_are_not_asked_for(kind):
     """The graph without them is the same as ever: no operation more."""
@@ -48,15 +45,14 @@ def test_nothing_changes_where_they_are_not_asked_for(kind):
         np.testing.assert_array_equal(state, layer)
     assert run_inside(model, batch).attentions == []
 
-    def operations(**options):
-        graph = tf.function(lambda inputs: run_inside(model, inputs, **options))
-        return [op.type for op in graph.get_concrete_function(batch).graph.get_operations()]
+    def operations(function):
+        graph = tf.function(function).get_concrete_function(batch).graph
+        return [op.type for op in graph.get_operations() if op.type != "Identity"]
 
-    plain = tf.function(lambda inputs: model(inputs, training=False)["sequence_output"])
-    expected = [op.type for op in plain.get_concrete_function(batch).graph.get_operations()]
-    assert [name for name in operations() if name != "Identity"] == [
-        name for name in expected if name != "Identity"
-    ]
+    def plain(inputs):
+        return model(inputs, training=False)["sequence_output"]
+
+    assert operations(lambda inputs: run_inside(model, inputs)) == operations(plain)
 
 
 def test_another_attention_function_need_not_return_them():
