@@ -6,7 +6,8 @@ from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.parser import parse
 from run_scripts.given_model import GivenModel
 from run_scripts.race import RaceFlags
-from run_scripts.similarity import SimilarityFlags, train_names
+from run_scripts.similarity import SimilarityFlags
+from run_scripts.similarity_data import train_names
 from run_scripts.squad import SquadFlags
 
 
