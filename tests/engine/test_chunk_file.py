@@ -5,9 +5,6 @@ import json
 import os
 import tracemalloc
 
-import pytest
-
-from bert_common.errors import InputError
 from create_pretraining_data.engine.chunk_file import (
     chunk_files,
     index_path,
@@ -18,8 +15,6 @@ from create_pretraining_data.engine.chunk_file import (
 )
 from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.instances.make_instances import CorpusStatistics
-from create_pretraining_data.records.metadata import sidecar_path
-from create_pretraining_data.records.shard_names import expand_output_file, without_shard
 from create_pretraining_data.records.tfrecord import split_frames
 
 
@@ -50,23 +45,22 @@ def test_a_chunks_file_holds_its_records_by_bucket(tmp_path):
     assert sorted(map(str, tmp_path.iterdir())) == sorted(chunk_files(path))
 
 
-def test_memory_does_not_grow_with_the_passes(tmp_path):
-    def peak(passes):
-        tracemalloc.start()
-        write(tmp_path, passes, 4, 2)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
+def peak(*arguments, **options):
+    """The most memory that writing a chunk takes, and its path."""
+    tracemalloc.start()
+    path = write(*arguments, **options)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most, path
 
-    assert peak(30) < 1.3 * peak(3)
+
+def test_memory_does_not_grow_with_the_passes(tmp_path):
+    assert peak(tmp_path, 30, 4, 2)[0] < 1.3 * peak(tmp_path, 3, 4, 2)[0]
 
 
 def test_memory_grows_little_with_the_buckets_of_much_text(tmp_path):
     """200 GB of text make 65,000 buckets of ten passes, or 190,000 of forty."""
-    tracemalloc.start()
-    path = write(tmp_path, 10, 64, 100, size=10)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    most, path = peak(tmp_path, 10, 64, 100, size=10)
     index = index_size(6400, passes=10)
     assert index == 6400 * 10 * 16 and most < 4 * index
     assert os.path.getsize(index_path(path)) == index
@@ -81,15 +75,5 @@ def test_statistics_add_up():
     assert CorpusStatistics.from_json(json.loads(json.dumps(both.as_json()))) == both
 
 
-def test_names():
-    files = expand_output_file("dir/ko.tfrecord@64")
-    assert files[0] == "dir/ko-00000-of-00064.tfrecord" and len(files) == 64
-    assert expand_output_file("a@b") == ["a@b"]
-    assert expand_output_file("a@2") == ["a-00000-of-00002", "a-00001-of-00002"]
-    assert {sidecar_path(path) for path in files} == {"dir/ko.json"}
-    assert without_shard(files[3]) == "dir/ko.tfrecord"
-    assert sidecar_path("ko.tfrecord") == "ko.json"
-    for bad in ("a@0", "a@100000"):
-        with pytest.raises(InputError, match="from 1 to 99999"):
-            expand_output_file(bad)
-    assert derive_seed("a", 1) != derive_seed("a", 2) and derive_seed("a", 1) == derive_seed("a", 1)
+def test_seeds_differ_by_chunk():
+    assert derive_seed("a", 1) == derive_seed("a", 1) != derive_seed("a", 2)

@@ -89,23 +89,10 @@ def test_workers_end_with_the_program(corpus, whole, tmp_path):
     run(corpus, tmp_path, *flags)
 
 
-def test_a_worker_that_dies_is_one_line(corpus, whole, tmp_path):
-    program = start(corpus, tmp_path, "--num_workers=2", "--dupe_factor=40")
-    until(lambda: chunks_in(tmp_path))
-    workers = descendants(program.pid)
-    os.kill(workers[-1], signal.SIGKILL)
-    _, errors = program.communicate()
-    assert program.returncode == 1
-    assert "worker processes must stay alive" in one_line(errors)
-
-
 SIGNALS = {
-    "Ctrl-C": [signal.SIGINT],
-    "Ctrl-C twice": [signal.SIGINT] * 2,
-    "Ctrl-C five times": [signal.SIGINT] * 5,
-    "SIGTERM": [signal.SIGTERM],
-    "SIGHUP, then SIGTERM": [signal.SIGHUP, signal.SIGTERM],
-}
+    "Ctrl-C": ["SIGINT"], "Ctrl-C twice": ["SIGINT"] * 2, "Ctrl-C five times": ["SIGINT"] * 5,
+    "SIGTERM": ["SIGTERM"], "SIGHUP, then SIGTERM": ["SIGHUP", "SIGTERM"],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +115,14 @@ def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, 
     until(lambda: len(chunks_in(tmp_path)) >= 2)
     processes = descendants(program.pid)
     assert len(processes) >= workers * (workers > 1)
-    for number in SIGNALS[name]:
+    for sent in SIGNALS[name]:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, number)
+            os.killpg(program.pid, signal.Signals[sent])
         time.sleep(0.02)
     _, errors = program.communicate(timeout=20)
     assert program.returncode == 1
-    first = SIGNALS[name][0].name
-    assert one_line(errors) == f"error: stopped by {first}: the same command resumes from here"
+    expected = f"error: stopped by {SIGNALS[name][0]}: the same command resumes from here"
+    assert one_line(errors) == expected
     until(lambda: not any(map(is_alive, processes)), seconds=10)
     assert len(chunks_in(tmp_path)) >= 2 and not list(tmp_path.rglob("*.partial"))
     assert run(corpus, tmp_path, "--dupe_factor=40") == whole_of_40
@@ -152,17 +139,20 @@ def test_a_signal_that_is_ignored_changes_nothing(corpus, tmp_path):
     assert program.communicate()[1] == "" and program.returncode == 0
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_process_that_is_killed_while_it_starts_is_one_line(corpus, tmp_path, number):
-    """The server that starts workers, a worker."""
+@pytest.mark.parametrize("victim", ["server", "starting", "working"])
+def test_a_process_that_is_killed_is_one_line(corpus, tmp_path, victim):
+    """The server that starts workers, a worker while it starts or works."""
     program = start(corpus, tmp_path, "--num_workers=2", "--dupe_factor=40")
-    server = []
-    until(lambda: server.extend(filter(is_server, descendants(program.pid))) or server)
-    victims = server
-    if number:
-        until(lambda: victims.extend(descendants(server[0])) or len(victims) > 1)
-    os.kill(victims[number], signal.SIGKILL)
-    _, errors = program.communicate(timeout=20)
+    found = []
+    if victim == "working":
+        until(lambda: chunks_in(tmp_path))
+        found = descendants(program.pid)
+    else:
+        until(lambda: found.extend(filter(is_server, descendants(program.pid))) or found)
+    if victim == "starting":
+        until(lambda: found.extend(descendants(found[0])) or len(found) > 1)
+    os.kill(found[0 if victim == "server" else -1], signal.SIGKILL)
+    _, errors = program.communicate(timeout=60)
     assert program.returncode == 1
     assert re.search("2 worker processes must (start|stay alive)", one_line(errors))
     assert "fewer --num_workers" in errors
@@ -192,33 +182,23 @@ def test_a_worker_that_cannot_start_is_one_line(corpus, whole, tmp_path, capsys,
     assert run(corpus, tmp_path, "--num_workers=3") == whole
 
 
-def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypatch):
-    def make_records(*_):
-        raise MemoryError("Unable to allocate 1.20 MiB for an array")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "make_records", make_records)
-        assert main(arguments(corpus, tmp_path)) == 1
-    expected = "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
-    assert expected in one_line(capsys.readouterr().err)
-
-
 def test_what_precedes_the_first_chunk_is_kept_if_memory_runs_out(
     corpus, whole, tmp_path, capsys, monkeypatch
 ):
     """The line says that the same command resumes: what was unpacked and hashed took hours."""
-    text = f"--input_file={corpus / 'text.txt.gz'}"
-    hashed = []
+    text, hashed = f"--input_file={corpus / 'text.txt.gz'}", []
 
     def make_hash_file(*args):
         hashed.append(args)
         if len(hashed) == 5:
-            raise MemoryError
+            raise MemoryError("Unable to allocate 1.20 MiB for an array")
         line_hashes.make_hash_file(*args)
 
     monkeypatch.setattr(repeats, "make_hash_file", make_hash_file)
     assert main(arguments(corpus, tmp_path, text)) == 1
-    assert "the same command resumes from here" in one_line(capsys.readouterr().err)
+    line = one_line(capsys.readouterr().err)
+    assert "every worker must have enough memory. Received: Unable to allocate 1.20 MiB" in line
+    assert "the same command resumes from here" in line
     monkeypatch.setattr(plain_text, "open_plain", lambda _: pytest.fail("unpacked again"))
     assert run(corpus, tmp_path, text).records == whole.records
     numbers = [number for _, number in hashed]

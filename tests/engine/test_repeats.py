@@ -1,6 +1,5 @@
 """Text that occurs more than once is counted and, if asked, left out: the same bytes however."""
 
-import collections
 import dataclasses
 import json
 import random
@@ -17,18 +16,14 @@ from run_scripts.create_data import main
 from tests.support.create_data_runs import (
     arguments,
     contents,
-    corpus,
     records,
     run,
     run_and_die,
     run_small,
     run_tasks,
     start,
-    until,
 )
 from tests.support.crosses import but_slow
-
-__all__ = ["corpus"]
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -159,28 +154,27 @@ def repeated(corpus, tmp_path_factory):
     return folder, found
 
 
-@pytest.mark.parametrize("choice", CHOICES[1:])
-def test_any_number_of_workers_writes_the_same_bytes(repeated, tmp_path, monkeypatch, choice):
-    folder, found = repeated
-    monkeypatch.setattr(repeats, "HASHES_OF_PART", HASHES_OF_PART)
-    flags = f"--drop_duplicates={choice}", "--num_workers=3"
-    assert run(folder, tmp_path, *flags) == found[choice]
-
-
-def test_tasks_one_after_the_other_write_the_same_bytes(repeated, tmp_path):
-    """None waits for the hashes of one that has not begun."""
-    folder, found = repeated
-    assert run_tasks(folder, tmp_path, "--drop_duplicates=lines").records == found["lines"].records
-
-
-def test_tasks_at_once_write_the_same_bytes(repeated, tmp_path):
-    folder, found = repeated
-    flags = "--drop_duplicates=lines", "--num_tasks=3"
-    tasks = [start(folder, tmp_path, *flags, f"--task_index={index}") for index in range(3)]
+def run_at_once(folder, output, *flags):
+    """Three tasks at once."""
+    flags = *flags, "--num_tasks=3"
+    tasks = [start(folder, output, *flags, f"--task_index={index}") for index in range(3)]
     for task in tasks:
-        task.communicate()
-        assert task.returncode == 0
-    assert contents(tmp_path).records == found["lines"].records
+        assert task.communicate()[1] == "" and task.returncode == 0
+    return contents(output)
+
+
+# One after the other, none waits for the hashes of one that has not begun.
+@pytest.mark.parametrize(
+    ("choice", "run_all"),
+    [("documents", run), ("lines", run), ("lines", run_tasks), ("lines", run_at_once)],
+)
+def test_workers_and_tasks_write_the_same_bytes(repeated, tmp_path, monkeypatch, choice, run_all):
+    folder, found = repeated
+    flags = [f"--drop_duplicates={choice}"]
+    if run_all is run:
+        flags.append("--num_workers=3")
+        monkeypatch.setattr(repeats, "HASHES_OF_PART", HASHES_OF_PART)
+    assert run_all(folder, tmp_path, *flags) == found[choice]
 
 
 HASHES_OF_PART = 100  # so that there are several parts
@@ -212,21 +206,6 @@ def test_killed_and_started_again(repeated, tmp_path, monkeypatch, moment):
     flag = "--drop_duplicates=lines"
     run_and_die(folder, tmp_path, flag, preparation=MODULES + MOMENTS[moment])
     assert run(folder, tmp_path, flag) == found["lines"]
-
-
-@pytest.mark.slow
-def test_killed_at_any_time(repeated, tmp_path, monkeypatch):
-    """Several workers, killed again and again."""
-    monkeypatch.setattr(repeats, "HASHES_OF_PART", HASHES_OF_PART)
-    folder, found = repeated
-    work = tmp_path / ".ko.tfrecord.work"
-    flags = "--drop_duplicates=lines", "--num_workers=2"
-    for prefix in ("hashes-*", "repeats-*", "chunk-*"):
-        killed = start(folder, tmp_path, *flags, preparation=MODULES)
-        until(lambda p=prefix, k=killed: list(work.glob(p)) or k.poll() is not None)
-        killed.kill()
-        killed.communicate()
-    assert run(folder, tmp_path, *flags) == found["lines"]
 
 
 def test_no_repeat_is_a_random_next_sentence(corpus, tmp_path):
@@ -265,6 +244,19 @@ def different(count):
     ]
 
 
+def with_short_lines(count):
+    """These may repeat more often."""
+    documents = different(250)
+    for number in range(count):
+        documents[number % 250].append("네, 알겠어요")
+    return documents
+
+
+def test_short_lines_are_named(tmp_path):
+    (line,) = warned(tmp_path, with_short_lines(900))
+    assert "lines (899 of 1,400)" in line and "shorter than 10 characters" in line
+
+
 def test_boilerplate_is_named(tmp_path):
     documents = different(189)
     for number in range(6000):
@@ -283,52 +275,43 @@ def test_repeated_documents_are_named(tmp_path):
     assert lines.startswith("50% of the lines")
 
 
-@pytest.mark.parametrize("choice", ["documents", "lines"])
-def test_what_is_left_out_is_no_problem(tmp_path, choice):
-    assert not warned(tmp_path, different(100) * 2, choice)
-
-
-@pytest.mark.parametrize(("count", "expected"), [(300, []), (900, ["lines (899 of 1,400)"])])
-def test_short_lines_may_repeat_more_often(tmp_path, count, expected):
-    documents = different(250)
-    for number in range(count):
-        documents[number % 250].append("네, 알겠어요")
-    found = warned(tmp_path, documents)
-    assert len(found) == len(expected) and all(e in f for e, f in zip(expected, found, strict=True))
-    assert all("shorter than 10 characters" in line for line in found)
-
-
-def test_little_repetition_is_no_problem(tmp_path):
-    assert not warned(tmp_path, different(200) + different(10))
+@pytest.mark.parametrize(
+    ("documents", "choice"),
+    [
+        (different(100) * 2, "documents"),  # what is left out
+        (different(100) * 2, "lines"),
+        (different(200) + different(10), "none"),
+        (with_short_lines(300), "none"),
+    ],
+)
+def test_what_is_no_problem(tmp_path, documents, choice):
+    assert not warned(tmp_path, documents, choice)
 
 
 def test_the_program_says_what_it_left_out(repeated, tmp_path, capsys):
     folder, _ = repeated
-    flag = "--drop_duplicates=lines"
-    run(folder, tmp_path, flag)
+    run(folder, tmp_path, "--drop_duplicates=lines")
     captured = capsys.readouterr()
     summary = "\n".join(captured.out.splitlines()[-4:-1])
     found = json.loads((tmp_path / "ko.json").read_text())
-    dropped = found["documents_left_out"]["repeated text"]
-    assert dropped == 60
-    assert f"{dropped} of repeated text" in summary
+    assert found["documents_left_out"]["repeated text"] == 60
+    assert "60 of repeated text" in summary
     assert f"{found['repeated_lines']:,} repeated lines left out" in summary
     share = found["repeats"]["documents"]["share"]
     assert f"{share:.1%} of the documents and " in summary and "repeat earlier ones" in summary
     assert "repeat earlier" not in captured.err
-    output = tmp_path / "again"
-    run(folder, output)
+    again = json.loads(run(folder, tmp_path / "again").description)
     assert "--drop_duplicates=documents leaves them out" in capsys.readouterr().err
-    assert json.loads((output / "ko.json").read_text())["repeats"] == found["repeats"]
+    assert again["repeats"] == found["repeats"]
 
 
-def test_part_files_are_the_same_for_any_chunk_order(tmp_path):
+def test_part_files_are_the_same_each_time(tmp_path):
     """Two executors may run a task at once."""
     plan = plan_for(write(tmp_path / "t.txt", some_documents(5)), tmp_path / "work", "lines")
     for number in range(len(plan.chunks)):
         line_hashes.make_hash_file(plan, number)
-    made = []
+    made = set()
     for _ in range(2):
         find_repeats(plan, 1, 3)
-        made.append((tmp_path / "work" / "repeats-000001").read_bytes())
-    assert made[0] == made[1] and collections.Counter(made)[made[0]] == 2
+        made.add((tmp_path / "work" / "repeats-000001").read_bytes())
+    assert len(made) == 1

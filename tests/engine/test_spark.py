@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -64,11 +65,10 @@ class StandIn:
         for error in filter(None, (future.exception() for future in futures)):
             raise JavaError("Job aborted", f"PythonException: {error}")
 
-    def cancelAllJobs(self):
-        pass
-
     def stop(self):
         pass
+
+    cancelAllJobs = stop
 
 
 class Sent:
@@ -99,11 +99,10 @@ class Conf:
         assert master == "local[2]"
         return self
 
-    def setAppName(self, name):
+    def set(self, *_):
         return self
 
-    def set(self, name, value):
-        return self
+    setAppName = set
 
 
 class Py4JError(Exception):
@@ -178,15 +177,6 @@ def test_what_killed_attempts_leave_is_removed(corpus, whole, tmp_path, stand_in
     assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 
-def raising(error):
-    """A method that raises, whatever it is called with."""
-
-    def method(*_, **__):
-        raise error
-
-    return method
-
-
 def complaint(corpus, output, capsys, *flags):
     """The one line that a run on Spark ends with."""
     assert main(arguments(corpus, output, *flags)) == 1
@@ -201,49 +191,48 @@ def test_bad_text_is_one_line(corpus, tmp_path, stand_in, capsys):
     assert "bad.txt, line 3999: the text must be UTF-8" in line
 
 
-def test_a_cluster_that_gives_up_is_one_line(
-    corpus, whole, tmp_path, stand_in, capsys, monkeypatch
+ABORTED = JavaError("Job aborted: Task 0 failed 4 times\nDriver stacktrace:\nmore")
+KILLED = Py4JError("Answer from Java side is empty")
+UNKNOWN = JavaError("Could not parse Master URL: 'local[2]'\nmore")
+
+
+@pytest.mark.parametrize(
+    ("error", "methods", "message"),
+    [
+        (ABORTED, ["_foreach"], "Received: Job aborted: Task 0 failed 4 times; the same command"),
+        (KILLED, ["_foreach", "stop"], "Received: Answer from Java side is empty; the same"),
+        (UNKNOWN, ["__init__"], "--spark_master=local[2]. Received: Could not parse"),
+        (UNKNOWN, ["broadcast"], "--spark_master=local[2]. Received: Could not parse"),
+    ],
+)  # fmt: skip
+def test_errors_of_java_are_one_line(
+    corpus, whole, tmp_path, stand_in, capsys, monkeypatch, error, methods, message
 ):
-    aborted = JavaError("Job aborted: Task 0 failed 4 times\nDriver stacktrace:\nmore")
+    with monkeypatch.context() as patch:
+        for name in methods:
+            patch.setattr(StandIn, name, mock.Mock(side_effect=error))
+        line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
+    assert message in line and "more" not in line
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
+
+
+def test_a_bug_is_no_line(corpus, tmp_path, stand_in, monkeypatch):
     bug = JavaError("a bug", "PythonException: KeyError")
-    with monkeypatch.context() as patch:
-        patch.setattr(StandIn, "_foreach", raising(aborted))
-        line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-        patch.setattr(StandIn, "_foreach", raising(bug))
-        with pytest.raises(JavaError):
-            main(arguments(corpus, tmp_path, *ON_SPARK))
-    assert "Received: Job aborted: Task 0 failed 4 times; the same command resumes" in line
-    assert run(corpus, tmp_path, *ON_SPARK) == whole
+    monkeypatch.setattr(StandIn, "_foreach", mock.Mock(side_effect=bug))
+    with pytest.raises(JavaError):
+        main(arguments(corpus, tmp_path, *ON_SPARK))
 
 
-def test_java_that_is_killed_is_one_line(corpus, whole, tmp_path, stand_in, capsys, monkeypatch):
-    with monkeypatch.context() as patch:
-        for name in ("_foreach", "stop"):
-            patch.setattr(StandIn, name, raising(Py4JError("Answer from Java side is empty")))
-        line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-    assert "Received: Answer from Java side is empty; the same command resumes" in line
-    assert run(corpus, tmp_path, *ON_SPARK) == whole
-
-
-def test_a_cluster_that_does_not_answer_is_one_line(
-    corpus, tmp_path, stand_in, capsys, monkeypatch
-):
-    error = JavaError("Could not parse Master URL: 'local[2]'\nmore")
-    for name in ("__init__", "broadcast"):  # where Spark waits for it
-        with monkeypatch.context() as patch:
-            patch.setattr(StandIn, name, raising(error))
-            line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-        assert "--spark_master=local[2]. Received: Could not parse" in line and "more" not in line
-
-
-def test_without_pyspark(corpus, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (ON_SPARK, "pip install -e '.[spark]'"),
+        (["--engine=spark"], "--engine=spark needs --spark_master"),
+    ],
+)
+def test_what_spark_needs(corpus, tmp_path, capsys, monkeypatch, flags, message):
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert "pip install -e '.[spark]'" in complaint(corpus, tmp_path, capsys, *ON_SPARK)
-
-
-def test_spark_needs_an_address(corpus, tmp_path, capsys):
-    message = "--engine=spark needs --spark_master"
-    assert message in complaint(corpus, tmp_path, capsys, "--engine=spark")
+    assert message in complaint(corpus, tmp_path, capsys, *flags)
 
 
 def test_signals_are_neither_for_java_nor_for_pyspark(
@@ -272,13 +261,10 @@ def test_signals_are_neither_for_java_nor_for_pyspark(
 
 def test_two_writers_of_a_file_do_not_meet(tmp_path):
     """Processes of two machines may have the same number."""
-    path = tmp_path / "file"
-    with atomic_write(path) as first:
+    with atomic_write(tmp_path / "file") as first, atomic_write(tmp_path / "file") as second:
         first.write(b"same")
-        with atomic_write(path) as second:
-            second.write(b"same")
-        assert path.read_bytes() == b"same"
-    assert path.read_bytes() == b"same" and os.listdir(tmp_path) == ["file"]
+        second.write(b"same")
+    assert (tmp_path / "file").read_bytes() == b"same" and os.listdir(tmp_path) == ["file"]
 
 
 def test_java_that_comes_by_pip(tmp_path, monkeypatch):
@@ -311,14 +297,13 @@ def test_java_that_comes_by_pip(tmp_path, monkeypatch):
 def test_executors_that_are_killed(corpus, tmp_path, victim, most):
     """Of a cluster on this machine one of two executors dies, or all their Pythons do; twice."""
     pytest.importorskip("pyspark", reason="needs pyspark (pip install -e '.[spark]')")
-    flags = "--dupe_factor=100"
-    expected = run(corpus, tmp_path / "one", flags)
-    output = tmp_path / "spark"
+    passes, output = "--dupe_factor=100", tmp_path / "spark"
+    expected = run(corpus, tmp_path / "one", passes)
     folders = {"SPARK_WORKER_DIR": "executors", "SPARK_LOCAL_DIRS": "local"}
     environment = {**os.environ, **{name: str(tmp_path / at) for name, at in folders.items()}}
     cluster = "--engine=spark", "--spark_master=local-cluster[2,1,1024]"
-    with open(tmp_path / "errors", "w+") as errors:
-        program = start(corpus, output, flags, *cluster, env=environment, stderr=errors)
+    with open(tmp_path / "errors", "w") as errors:
+        program = start(corpus, output, passes, *cluster, env=environment, stderr=errors)
         for made in (2, 6):
             until(lambda made=made: len(chunks_in(output)) >= made)
             found = [pid for pid in descendants(program.pid) if victim in command_of(pid)]
@@ -326,8 +311,7 @@ def test_executors_that_are_killed(corpus, tmp_path, victim, most):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         out, _ = program.communicate()
-        errors.seek(0)
-        told = errors.read()
+    told = (tmp_path / "errors").read_text()
     assert program.returncode == 0, out + told
     # An executor that is killed between two tasks loses none.
     assert "Lost task" in told or "with code 137" in told
@@ -347,7 +331,6 @@ def test_signals_end_spark(corpus, tmp_path):
 
 
 def command_of(pid):
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except FileNotFoundError:
-        return ""
+    return ""

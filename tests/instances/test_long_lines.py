@@ -11,25 +11,10 @@ import pytest
 from create_pretraining_data.instances.coverage import LONG_LINES, ROW_ENDS
 from create_pretraining_data.instances.layout_checks import find_lost_text
 from create_pretraining_data.instances.long_lines import cut_words, split_at_punctuation
-from create_pretraining_data.instances.make_instances import InstanceSettings
-from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
-from run_scripts.create_data import main
-from tests.support.create_data_runs import arguments, corpus, records
+from tests.support.create_data_runs import records, run
 from tests.support.crosses import quick_by_pairs
-from tests.support.sequences import (
-    CLS,
-    LENGTH,
-    MASK,
-    PLACES,
-    SEP,
-    Syllables,
-    all_records,
-    parsed,
-)
-
-__all__ = ["corpus"]
+from tests.support.sequences import CLS, LENGTH, SEP, Syllables, all_records, parsed, settings_for
 
 OBJECTIVES = ("nsp", "sop", "none")
 STORED = {"static": {}, "packed": {"packed": True}, "dynamic": {"dynamic": True}}
@@ -37,14 +22,9 @@ STORED = {"static": {}, "packed": {"packed": True}, "dynamic": {"dynamic": True}
 
 def make(documents, objective, long_lines="split", packed=False, dynamic=False, passes=1):
     """The records of documents, serialized, with their format and `CorpusStatistics`."""
-    masking = MaskingRules(0.15, PLACES, True, 3, True, False, MASK, Syllables.vocab_size)
-    slots = MAX_SEQUENCES if packed else 0
-    kept = masking if dynamic else None
-    record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, slots, kept)
-    rules = PairRules(objective, LENGTH, 0.1, CLS, SEP, long_lines)
-    settings = InstanceSettings(rules, masking, record_format, passes)
+    settings = settings_for(objective, packed, dynamic, passes, long_lines=long_lines)
     found, statistics = all_records(documents, Punctuated(), settings)
-    return found, record_format, statistics
+    return found, settings.record_format, statistics
 
 
 def some_documents(words, seed=0, count=60, punctuation=0.0):
@@ -68,6 +48,10 @@ class Punctuated(Syllables):
         return [103 if p == "." else 4 + ord(p) - ord("가") for p in pieces]
 
 
+def share_lost(statistics):
+    return sum(statistics.pieces_in_no_row.values()) / statistics.pieces
+
+
 def count_ids(found, record_format):
     ids = parsed(found, record_format)["input_ids"]
     return collections.Counter(ids[(ids != CLS) & (ids != SEP) & (ids != 0)].tolist())
@@ -84,8 +68,7 @@ def test_without_pairs_every_piece_is_in_one_row(words, stored):
     assert count_ids(found, record_format) == expected
     assert not statistics.pieces_in_no_row
     _, _, truncated = make(documents, "none", "truncate", **flags)
-    lost = sum(truncated.pieces_in_no_row.values()) / truncated.pieces
-    assert lost >= {3: 0, 20: 0.1, 400: 0.85}[words]
+    assert share_lost(truncated) >= {3: 0, 20: 0.1, 400: 0.85}[words]
     assert truncated.long_lines == statistics.long_lines
 
 
@@ -107,9 +90,8 @@ def test_with_pairs_little_is_lost(objective, stored, punctuation):
     documents = some_documents(400, punctuation=punctuation)
     found, record_format, statistics = make(documents, objective, **STORED[stored])
     lines = sum(map(len, documents))
-    lost = sum(statistics.pieces_in_no_row.values()) / statistics.pieces
     # Sentences of thirty pieces lose a part at the end of a row, as in any text.
-    assert lost < (0.35 if punctuation else 0.12)
+    assert share_lost(statistics) < (0.35 if punctuation else 0.12)
     assert set(statistics.pieces_in_no_row) <= {ROW_ENDS}
     assert lines * 0.8 < statistics.long_lines < lines < statistics.sentences / 5
     _, _, truncated = make(documents, objective, "truncate", **STORED[stored])
@@ -137,7 +119,7 @@ def test_more_passes_reach_what_one_cuts_away():
 def test_a_word_longer_than_a_row(objective):
     documents = [["가" * 1000], ["나" * 200]]
     _, _, statistics = make(documents, objective)
-    assert sum(statistics.pieces_in_no_row.values()) < 0.1 * statistics.pieces
+    assert share_lost(statistics) < 0.1
     assert statistics.examples > 15 and not statistics.left_out
 
 
@@ -186,39 +168,35 @@ def test_no_character_changes(seed):
         assert "".join("".join(split_at_punctuation(line)).split()) == "".join(line.split())
 
 
-def test_what_is_lost_is_said(corpus, tmp_path, capsys):
+@pytest.mark.parametrize("objective", ["sop", "none"])
+@pytest.mark.parametrize("choice", ["split", "truncate"])
+def test_what_is_lost_is_said(corpus, tmp_path, capsys, objective, choice):
     """In the summary, the JSON file and, above 5 %, a warning with the way out."""
-    text = tmp_path / "text.txt"
     words = np.random.RandomState(0).choice(list("나다라마바사"), 60_000)
-    text.write_text("\n".join(" ".join(words[k : k + 300]) for k in range(0, len(words), 300)))
-    found = {}
-    for objective in ("sop", "none"):
-        for choice in ("split", "truncate"):
-            output = tmp_path / f"{objective}-{choice}"
-            output.mkdir()
-            flags = (f"--input_file={text}", f"--objective={objective}", f"--long_lines={choice}")
-            assert main(arguments(corpus, output, *flags)) == 0
-            captured = capsys.readouterr()
-            said = json.loads((output / "ko.json").read_text())
-            assert said["long_lines"] == 200 and said["settings"]["--long_lines"] == choice
-            share = said["pieces_in_no_row_share"]
-            counts = said["pieces_in_no_row"]
-            assert share == round(sum(counts.values()) / said["pieces"], 6)
-            summary = "\n".join(captured.out.splitlines()[-4:-1])
-            assert f"200 lines longer than a row ({choice})" in summary
-            assert f"{share:.1%} of the tokens in no row" in summary
-            assert said["examples"] == len(records(output))
-            found[objective, choice] = share
-            warned = [w for w in captured.err.splitlines() if "are in no row" in w]
-            if choice == "split":
-                assert not warned
-                continue
-            (warning,) = warned
-            reason = f"{counts[LONG_LINES]:,} of lines longer than a row)"
-            assert f"{reason}; what helps: --long_lines=split" in warning
-            assert ("--split_sentences" in warning) is (objective == "sop")
-    assert found["none", "split"] == 0 and found["sop", "split"] < 0.05
-    assert found["none", "truncate"] > 0.75 and found["sop", "truncate"] > 0.75
+    lines = [" ".join(words[k : k + 300]) for k in range(0, len(words), 300)]
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    flags = (
+        f"--input_file={tmp_path}/text.txt",
+        f"--objective={objective}",
+        f"--long_lines={choice}",
+    )
+    said = json.loads(run(corpus, tmp_path / "out", *flags).description)
+    captured = capsys.readouterr()
+    assert said["long_lines"] == 200 and said["settings"]["--long_lines"] == choice
+    share, counts = said["pieces_in_no_row_share"], said["pieces_in_no_row"]
+    assert share == round(sum(counts.values()) / said["pieces"], 6)
+    summary = "\n".join(captured.out.splitlines()[-4:-1])
+    assert f"200 lines longer than a row ({choice})" in summary
+    assert f"{share:.1%} of the tokens in no row" in summary
+    assert said["examples"] == len(records(tmp_path / "out"))
+    warned = [w for w in captured.err.splitlines() if "are in no row" in w]
+    if choice == "split":
+        assert not warned and share <= (0.05 if objective == "sop" else 0)
+        return
+    (warning,) = warned
+    reason = f"{counts[LONG_LINES]:,} of lines longer than a row)"
+    assert f"{reason}; what helps: --long_lines=split" in warning
+    assert ("--split_sentences" in warning) is (objective == "sop") and share > 0.75
 
 
 def test_the_ways_out_suit_the_settings():

@@ -5,19 +5,13 @@ import collections
 import numpy as np
 import pytest
 
-from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
-from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from tests.support.sequences import (
-    CLS,
-    LENGTH,
-    MASK,
     PLACES,
-    SEP,
     Syllables,
     all_records,
     parsed,
+    settings_for,
     stored_sequences,
     syllable_documents,
 )
@@ -25,14 +19,9 @@ from tests.support.sequences import (
 
 def make(objective, packed, boundary=False, permutation=False):
     """All records of two passes as dicts of arrays, with the `CorpusStatistics`."""
-    record_format = RecordFormat(
-        LENGTH, PLACES * (1 + permutation), objective != "none", boundary, packed
-    )
-    masking = MaskingRules(0.15, PLACES, True, 3, True, permutation, MASK, Syllables.vocab_size)
-    pair_rules = PairRules(objective, LENGTH, 0.1, CLS, SEP)
-    settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=2)
+    settings = settings_for(objective, packed, False, 2, boundary, do_permutation=permutation)
     records, statistics = all_records(syllable_documents(), Syllables(), settings)
-    return parsed(records, record_format), statistics
+    return parsed(records, settings.record_format), statistics
 
 
 @pytest.mark.parametrize(
@@ -40,8 +29,8 @@ def make(objective, packed, boundary=False, permutation=False):
     (("nsp", False, False), ("sop", True, False), ("none", False, False), ("sop", True, True)),
 )
 def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
-    plain, statistics = make(objective, 0, boundary, permutation)
-    packed, of_packed = make(objective, MAX_SEQUENCES, boundary, permutation)
+    plain, statistics = make(objective, False, boundary, permutation)
+    packed, of_packed = make(objective, True, boundary, permutation)
     assert stored_sequences(packed) == stored_sequences(plain)
     assert of_packed.sequences == statistics.sequences == len(plain["input_ids"])
     assert of_packed.label_ones == statistics.label_ones
@@ -96,7 +85,7 @@ def test_layout():
 
 
 def test_a_permuted_sequence_needs_twice_the_places():
-    records, _ = make("none", MAX_SEQUENCES, permutation=True)
+    records, _ = make("none", True, permutation=True)
     assert records["masked_lm_weights"].sum(axis=1).max() > PLACES
 
 

@@ -9,10 +9,15 @@ import pytest
 from create_pretraining_data.records import metadata as sidecar
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_names, sidecar_path
 from create_pretraining_data.records.reader import count_records, read_format
-from create_pretraining_data.records.shard_names import collapse_output_file, expand_output_file
+from create_pretraining_data.records.shard_names import (
+    collapse_output_file,
+    expand_output_file,
+    without_shard,
+)
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, one_line
 from tests.support.crosses import slow
+from tests.support.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -44,13 +49,11 @@ PAIRS = (
 
 @pytest.mark.parametrize(("first", "second", "of_first", "of_second"), PAIRS)
 def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first, of_second):
+    assert make(first) == 0
     if first == "o.json":  # where it describes nothing
-        assert make(first) == 0 and make(second) == 1
+        assert make(second) == 1
         assert "must not conflict with other JSON files" in one_line(capsys.readouterr().err)
-        second = "p.tfrecord@2"
-        of_second = "p.json"
-    else:
-        assert make(first) == 0
+        second, of_second = "p.tfrecord@2", "p.json"
     assert make(second, "--max_seq_length=24") == 0
     # Made again, in either order, each overwrites only its own.
     assert make(first, "--random_seed=3") == 0
@@ -59,14 +62,12 @@ def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first
     assert make(first, "--random_seed=3") == 0
     assert "up to date" in capsys.readouterr().out
     for name, length, file in ((first, 32, of_first), (second, 24, of_second)):
-        for path in files_of(tmp_path, name):
-            assert read_format(path).max_seq_length == length
-            assert os.path.basename(sidecar_path(path)) == file
-        description = read_sidecar(path)
-        assert description["examples"] == sum(map(count_records, files_of(tmp_path, name)))
-    assert {path.name for path in tmp_path.glob("*.json")} == {of_first, of_second} | (
-        {first} if first.endswith(".json") else set()
-    )
+        paths = files_of(tmp_path, name)
+        assert {read_format(path).max_seq_length for path in paths} == {length}
+        assert {os.path.basename(sidecar_path(path)) for path in paths} == {file}
+        assert read_sidecar(paths[0])["examples"] == sum(map(count_records, paths))
+    found = {path.name for path in tmp_path.glob("*.json")}
+    assert found - {first} == {of_first, of_second}
 
 
 def test_files_of_one_name_in_two_folders(tmp_path):
@@ -119,16 +120,20 @@ def test_records_that_were_made_before_are_read(make, tmp_path):
 
 
 def test_what_cannot_be_described_is_refused_first(make, tmp_path, capsys):
+    def files():
+        return {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+
     assert make("o.tfrecord") == 0
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+    before = files()
     capsys.readouterr()
-    assert make("o.json") == 1
-    line = one_line(capsys.readouterr().err)
-    assert "must not be the description of other records" in line and "/o.tfrecord" in line
-    assert make("o") == 1
-    line = one_line(capsys.readouterr().err)
-    assert "must leave a name for the description" in line and "/o.json" in line
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
+    for name, message, named in (
+        ("o.json", "must not be the description of other records", "/o.tfrecord"),
+        ("o", "must leave a name for the description", "/o.json"),
+    ):
+        assert make(name) == 1
+        line = one_line(capsys.readouterr().err)
+        assert message in line and named in line
+    assert files() == before
 
 
 def test_records_are_not_read_as_json(tmp_path, monkeypatch):
@@ -149,5 +154,13 @@ def test_records_are_not_read_as_json(tmp_path, monkeypatch):
 def test_the_names():
     for name in ("a/ko.tfrecord@64", "ko.dev", "ko", "ko@2", "a.b/ko-1"):
         assert {collapse_output_file(path) for path in expand_output_file(name)} == {name}
-    (names,) = {sidecar_names(path) for path in expand_output_file("a/ko.tfrecord@64")}
-    assert names == ("a/ko.json", "a/ko.tfrecord@64.json")
+    files = expand_output_file("a/ko.tfrecord@64")
+    assert files[0] == "a/ko-00000-of-00064.tfrecord" and len(files) == 64
+    assert {sidecar_names(path) for path in files} == {("a/ko.json", "a/ko.tfrecord@64.json")}
+    assert {sidecar_path(path) for path in (*files, "a/ko.tfrecord")} == {"a/ko.json"}
+    assert without_shard(files[3]) == "a/ko.tfrecord"
+    assert expand_output_file("a@b") == ["a@b"]
+    assert expand_output_file("a@2") == ["a-00000-of-00002", "a-00001-of-00002"]
+    for bad in ("a@0", "a@100000"):
+        with refused("from 1 to 99999"):
+            expand_output_file(bad)

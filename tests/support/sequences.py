@@ -1,17 +1,24 @@
 """Small texts, tokenizers for them, and sequences as lists, for tests of pre-training data."""
 
 import collections
+import dataclasses
 import random
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
-from create_pretraining_data.instances.pairs import make_pairs
+from create_pretraining_data.instances.make_instances import (
+    CorpusStatistics,
+    InstanceSettings,
+    make_records,
+)
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
+from create_pretraining_data.instances.pairs import PairRules, make_pairs
 from create_pretraining_data.instances.sequences import Sequences, assemble
 from create_pretraining_data.instances.text import TokenizedText
 from create_pretraining_data.records.reader import parsing_spec
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 
 class Sentence(NamedTuple):
@@ -98,6 +105,18 @@ class Syllables:
 
     def convert_tokens_to_ids(self, pieces):
         return [FIRST + ord(piece) - ord("가") for piece in pieces]
+
+
+def settings_for(objective, packed=False, dynamic=False, passes=1, boundary=False, **changes):
+    """The settings of records of `Syllables`; `changes` of the rules for masking and for pairs."""
+    pair_rules = {"long_lines": changes.pop("long_lines")} if "long_lines" in changes else {}
+    masking = MaskingRules(0.15, PLACES, True, 3, True, False, MASK, Syllables.vocab_size)
+    masking = dataclasses.replace(masking, **changes)
+    places, slots = PLACES * (1 + masking.do_permutation), MAX_SEQUENCES if packed else 0
+    kept = masking if dynamic else None
+    record_format = RecordFormat(LENGTH, places, objective != "none", boundary, slots, kept)
+    rules = PairRules(objective, LENGTH, 0.1, CLS, SEP, **pair_rules)
+    return InstanceSettings(rules, masking, record_format, passes)
 
 
 def all_records(documents, tokenizer, settings):
