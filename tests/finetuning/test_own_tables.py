@@ -10,13 +10,12 @@ from bert_common.errors import InputError
 from finetuning.classification import custom_data
 from finetuning.classification.columns import USUAL_NAMES, Columns, find_columns
 from finetuning.classification.custom_data import DEFAULT_METRICS
-from finetuning.datasets import DATASETS
 from finetuning.labels import label_text
-from finetuning.readers import STRAY_TAB, read_split
+from finetuning.readers import read_split
 from finetuning.tables import read_table
 from tests.support.own_tables import dataset_of, examples_of, read
+from tests.support.refusals import refused
 from tests.support.task_data import as_table, write_table
-from tests.support.vocabularies import write_lines
 
 ROWS = [
     ("배송이 빨라요", "긍정"),
@@ -84,15 +83,14 @@ ACCEPTED = {
         "jsonl", '{"text": "가", "label": 1}\n \r\n{"text": "나", "label": 0}\n\n',
         Columns(), PLAIN,
     ),
-    "nested keys": (
-        "jsonl", objects({"a": {"b": "가"}, "y": 1}, {"a": {"b": "나"}, "y": 0}),
-        Columns("a.b", None, "y"), PLAIN,
-    ),
-    # As columns of nested objects that pandas flattened.
-    "keys with dots": (
-        "jsonl", objects({"a.b": "가", "y": 1}, {"a.b": "나", "y": 0}),
-        Columns("a.b", None, "y"), PLAIN,
-    ),
+    # With dots as columns of nested objects that pandas flattened.
+    **{
+        f"keys {number}": ("jsonl", objects(*entries), Columns("a.b", None, "y"), PLAIN)
+        for number, entries in enumerate((
+            [{"a": {"b": "가"}, "y": 1}, {"a": {"b": "나"}, "y": 0}],
+            [{"a.b": "가", "y": 1}, {"a.b": "나", "y": 0}],
+        ))
+    },
     # Names of macOS's folders are in jamo; names and labels are compared as syllables.
     "names in jamo": (
         "csv", f"{JAMO['문장']},{JAMO['라벨']}\n가,긍정\n나,부정\n다,{JAMO['긍정']}\n",
@@ -115,16 +113,6 @@ def test_what_is_read(tmp_path, kind, content, columns, rows):
     assert read(tmp_path, kind, content, columns=columns) == rows
 
 
-def test_a_stray_tab_of_a_published_file_is_left_out(tmp_path):
-    """multinli.train.ko.tsv of KorNLI has such a line."""
-    header, good = "sentence1\tsentence2\tgold_label\n", "가\t나\tneutral\n"
-    (tmp_path / "snli_1.0_train.ko.tsv").write_text(header + good, encoding="utf-8")
-    bad = "가\t나\t다\tneutral\n"
-    (tmp_path / "multinli.train.ko.tsv").write_text(header + bad + good, encoding="utf-8")
-    examples, left_out = read_split(DATASETS["kornli"], "train", str(tmp_path))
-    assert len(examples) == 2 and left_out == {STRAY_TAB: 1}
-
-
 # === Columns ===
 
 
@@ -133,18 +121,17 @@ def test_a_stray_tab_of_a_published_file_is_left_out(tmp_path):
 def test_columns_with_usual_names_are_found(tmp_path, capsys, name, label):
     path = tmp_path / "a.csv"
     path.write_text(f"other,{name},{label}\n1,가,2\n", "utf-8")
+    label = label.strip()
     found = find_columns(str(path), Columns(None, None, None))
-    assert (found.text, found.label) == (name, label.strip())
-    assert capsys.readouterr().out == (
-        f"columns of {path}: text {name!r}, label {label.strip()!r} "
-        "(--text_column, --label_column name others)\n"
-    )
+    assert (found.text, found.label) == (name, label)
+    said = f"text {name!r}, label {label!r} (--text_column, --label_column name others)"
+    assert capsys.readouterr().out == f"columns of {path}: {said}\n"
     assert find_columns(str(path), found) == found and capsys.readouterr().out == ""
     other = find_columns(str(path), Columns("none", None, "none"), needs_label=False)
     assert (other.text, other.label) == (name, "none")
 
 
-def test_a_table_with_a_header(tmp_path):
+def test_tables_with_a_header(tmp_path):
     rows = [("b", "좋다", "x"), ("a", "나쁘다", "y"), ("b", "so so", "z")]
     write_table(tmp_path / "train.tsv", ["label", "text", "other"], rows)
     write_table(tmp_path / "dev.tsv", ["text", "label"], [("글", "b")])
@@ -152,8 +139,7 @@ def test_a_table_with_a_header(tmp_path):
     made = dataset_of(tmp_path, "tsv")
     assert made.labels == ("a", "b") and made.metrics == DEFAULT_METRICS["single_label"]
     assert made.splits == {"train": True, "dev": True, "test": False}
-    expected = [("좋다", None, "b"), ("나쁘다", None, "a"), ("so so", None, "b")]
-    assert examples_of(made) == expected
+    assert examples_of(made) == [(text, None, label) for label, text, _ in rows]
     assert examples_of(made, "test") == [("글", None, None)]
     (example,), _ = read_split(made, "dev", "")
     assert example.id == f"{tmp_path}/dev.tsv line 2"
@@ -161,12 +147,12 @@ def test_a_table_with_a_header(tmp_path):
     (tmp_path / "dev.tsv").unlink()
     made = dataset_of(tmp_path, "tsv", columns=Columns(second="other", id="other"))
     found, _ = read_split(made, "train", "")
-    assert [(e.id, e.second) for e in found] == [("x", "x"), ("y", "y"), ("z", "z")]
+    assert [(e.id, e.second) for e in found] == [(other, other) for *_, other in rows]
     (example,), _ = read_split(made, "test", "")
     assert (example.id, example.second, example.label) == ("t1", "t1", None)
 
 
-def test_a_table_without_a_header(tmp_path):
+def test_tables_without_a_header(tmp_path):
     write_table(tmp_path / "train.tsv", (), [("10", "A", "B"), ("9", "C", "D"), ("10", "E", "F")])
     write_table(tmp_path / "test.tsv", (), [("9", "G", "H")])
     made = dataset_of(tmp_path, "tsv", columns=Columns("1", "2", "0"))
@@ -191,22 +177,23 @@ def test_an_id_that_is_null_is_none(tmp_path):
 
 # === Tables to predict ===
 
-
-def test_an_empty_cell_in_quotes_is_a_row(tmp_path):
-    """So pandas writes an empty text of a table with one column: no prediction may be missing."""
-    (tmp_path / "new.csv").write_text('text\n가\n""\n\n나\n', encoding="utf-8")
-    assert read_table(str(tmp_path / "new.csv")) == (["text"], [["가"], [""], ["나"]])
+# As other programs read them, for the table of a file to predict with all its columns.
+ENTRY = {"text": {"body": "글", "by": None}, "tags": ["a", True], "stars": 4, "none": None}
+CELLS = ['{"body": "글", "by": null}', '["a", true]', 4, ""]
 
 
-@pytest.mark.parametrize("kind", ("jsonl", "json"))
-def test_lists_and_objects_become_cells_of_json(tmp_path, kind):
-    """As other programs read them, for the table of a file to predict with all its columns."""
-    entry = {"text": {"body": "글", "by": None}, "tags": ["a", True], "stars": 4, "none": None}
-    text = json.dumps(entry if kind == "jsonl" else [entry])
-    (tmp_path / f"new.{kind}").write_text(text + "\n")
-    names, [row] = read_table(str(tmp_path / f"new.{kind}"))
-    assert names == [*entry]
-    assert row == ['{"body": "글", "by": null}', '["a", true]', 4, ""]
+@pytest.mark.parametrize(
+    "name, content, expected",
+    (
+        # So pandas writes an empty text of a table with one column: no prediction may be missing.
+        ("new.csv", 'text\n가\n""\n\n나\n', (["text"], [["가"], [""], ["나"]])),
+        ("new.jsonl", objects(ENTRY), ([*ENTRY], [CELLS])),
+        ("new.json", json.dumps([ENTRY]), ([*ENTRY], [CELLS])),
+    ),
+)
+def test_every_row_and_cell_is_kept(tmp_path, name, content, expected):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    assert read_table(str(tmp_path / name)) == expected
 
 
 # === Labels ===
@@ -252,9 +239,7 @@ def test_several_labels(tmp_path, none):
     assert made.labels == ("anger", "fear", "joy") and made.multi_label
     assert made.metrics == DEFAULT_METRICS["multi_label"]
     assert [label for *_, label in examples_of(made)] == [["fear", "joy"], [], ["anger"]]
-
-
-def test_brackets_and_quotes_may_be_in_labels(tmp_path):
+    # Brackets and quotes may be in labels.
     rows = [("A", "[x],[y z]"), ("B", "'x'"), ("C", "[x]")]
     write_table(tmp_path / "train.tsv", ["text", "label"], rows)
     assert dataset_of(tmp_path, "tsv", "multi_label").labels == ("'x'", "[x]", "[y z]")
@@ -274,33 +259,26 @@ def test_labels_that_are_given(tmp_path):
     made = dataset_of(tmp_path, "tsv", **given)
     assert made.labels == ("yes", "no", "never") and made.metrics == ("matthews", "accuracy")
     assert made.splits == {"dev": True} and examples_of(made, "dev") == [("A", None, "yes")]
-    with pytest.raises(InputError, match="where neither training file nor model has them"):
+    with refused("where neither training file nor model has them"):
         dataset_of(tmp_path, "tsv")
-
-
-def test_labels_of_the_flag_as_the_file_may_write_them(tmp_path):
-    """A model that was trained on a file with 1.0 recorded such labels."""
+    # As the file may write them: a model that was trained on a file with 1.0 recorded such labels.
     content = "text,label\n가,1.0\n나,0\n다,0.0\n"
     rows = [("가", "1"), ("나", "0"), ("다", "0")]
     assert read(tmp_path, content=content, labels=["0.0", "1.0"]) == rows
 
 
-# The label of an object without one.
-MISSING = object()
+MISSING = object()  # the label of an object without one
 
 
-@pytest.mark.parametrize("task_type", ("single_label", "multi_label", "regression"))
+@pytest.mark.parametrize("task_type", DEFAULT_METRICS)
 @pytest.mark.parametrize("kind", ("csv", "jsonl"))
 def test_a_test_file_whose_labels_are_empty(tmp_path, kind, task_type):
     """It counts as one without labels."""
 
     def write(split, labels):
         rows = list(zip("가나다", labels, strict=False))
-        content = as_table(rows)
-        if kind == "jsonl":
-            content = objects(
-                *({"text": t} | ({} if v is MISSING else {"label": v}) for t, v in rows)
-            )
+        entries = [{"text": t} | ({} if v is MISSING else {"label": v}) for t, v in rows]
+        content = as_table(rows) if kind == "csv" else objects(*entries)
         (tmp_path / f"{split}.{kind}").write_text(content, "utf-8")
 
     def unlabelled(*labels):
@@ -315,21 +293,10 @@ def test_a_test_file_whose_labels_are_empty(tmp_path, kind, task_type):
     if kind == "jsonl":
         assert unlabelled(None, None, "")
         assert unlabelled(MISSING, MISSING, MISSING)
-        with pytest.raises(InputError, match="line 1 must have 'label'"):
+        with refused("line 1 must have 'label'"):
             unlabelled(MISSING, "0", "1")
     if task_type == "multi_label":  # no label is an answer
         assert not unlabelled("", "0", "1")
         return
     with pytest.raises(InputError, match=r"line \d: the label must not be empty: .*leave all lab"):
         unlabelled("", "0", "1")
-
-
-def test_a_label_that_training_does_not_have(tmp_path):
-    """The message names the column, and some of many labels."""
-    write_lines(tmp_path / "train.csv", ["text,label", *(f"글 {i},c{i:02}" for i in range(25))])
-    said = (
-        r"line 2, column 'label' \(--label_column names another\): the label must be one of c00, "
-        ".*c19 and 5 more. Received: '별점'"
-    )
-    with pytest.raises(InputError, match=said):
-        read(tmp_path, content="text,label\n가,별점\n", split="dev")
