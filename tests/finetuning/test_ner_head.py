@@ -9,15 +9,11 @@ from bert_tf.layers import call_block
 from finetuning.ner.head import TokenClassifier
 from tests.support import oracle
 from tests.support.task_heads import TAGS, tagged_batch
-from tests.support.tiny_models import (
-    SIZES,
-    tiny_model,
-    weights_of,
-)
+from tests.support.tiny_models import SIZES, tiny_model, weights_of
 
 
-def classifier(kind="bert", dropout=0.0, **changes):
-    return TokenClassifier(tiny_model(kind, **changes).encoder, TAGS, dropout)
+def classifier(kind="bert"):
+    return TokenClassifier(tiny_model(kind).encoder, TAGS, dropout=0.0)
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))

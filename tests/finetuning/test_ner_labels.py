@@ -1,6 +1,7 @@
 """Tags through pieces and back: particles, [UNK], decomposed syllables, windows, decoding."""
 
 import itertools
+import re
 import unicodedata
 
 import numpy as np
@@ -42,9 +43,7 @@ def by_characters(text, tags):
 
 
 def by_words(text, tags):
-    ends = list(itertools.accumulate(len(word) + 1 for word in text.split(" ")))
-    starts = [0, *ends[:-1]]
-    units = tuple((start, end - 1) for start, end in zip(starts, ends, strict=True))
+    units = tuple(match.span() for match in re.finditer("[^ ]+", text))
     return Sentence("0", text, units, tuple(tags.split()))
 
 
@@ -53,10 +52,8 @@ def tokenizer(tmp_path_factory):
     return KoreanTokenizer(write_pieces(tmp_path_factory.mktemp("plain"), PIECES))
 
 
-@pytest.fixture(scope="module")
-def with_jamo(tmp_path_factory):
-    path = write_pieces(tmp_path_factory.mktemp("jamo"), [*PIECES, *JAMO])
-    return KoreanTokenizer(path, jamo_fallback=True)
+def decomposed(text):
+    return unicodedata.normalize("NFD", text)
 
 
 # text, the tags of its characters (or words); the pieces; their tags; what comes back where that
@@ -65,13 +62,7 @@ CASES = (
     # A particle that is a piece by itself, then one within its noun's piece.
     ("서울에서", "B-LC I-LC O O", "서울 ##에서", "B-LC O", None),
     ("서울은", "B-LC I-LC O", "서울은", "B-LC", "B-LC I-LC I-LC"),
-    (
-        "김철수가 서울에서",
-        "B-PS I-PS I-PS O B-LC I-LC O O",
-        "김 ##철 ##수 ##가 서울 ##에서",
-        "B-PS I-PS I-PS O B-LC O",
-        None,
-    ),
+    ("김철수가", "B-PS I-PS I-PS O", "김 ##철 ##수 ##가", "B-PS I-PS I-PS O", None),
     # Two entities that touch.
     ("서울김", "B-LC I-LC B-PS", "[UNK]", "B-LC", "B-LC I-LC I-LC"),
     ("김 철", "B-PS I-PS", "김 [UNK]", "B-PS I-PS", None),
@@ -85,39 +76,33 @@ CASES = (
     ("김\u200b서울\u200b", "B-PS I-PS B-LC I-LC I-LC", "[UNK]", "B-PS", "B-PS I-PS I-PS I-PS O"),
     ("\u200b김", "B-PS I-PS", "김", "I-PS", "I-PS I-PS"),
     ("\u200b", "O", "", "", None),
+    # Jamo of a text that the tokenizer composes.
+    (decomposed("서울은"), "B-LC" + 4 * " I-LC" + 3 * " O", "서울은", "B-LC",
+     "B-LC" + 7 * " I-LC"),
+    (decomposed("서울에서"), "B-LC" + 4 * " I-LC" + 4 * " O", "서울 ##에서", "B-LC O", None),
+    ("서울에서 19mm", "B-LOC B-NUM", "서울 ##에서 19 ##mm", "B-LOC I-LOC B-NUM I-NUM", None),
+    ("국립 박물관", "B-ORG I-ORG", "국립 박물 ##관", "B-ORG I-ORG I-ORG", None),
+    ("뷁쉛은 서울", "O B-LOC", "[UNK] 서울", "O B-LOC", None),
+    # A word of nothing that the tokenizer keeps, inside an entity and after one.
+    ("국립 \u200b 박물관 \u200b", "B-ORG I-ORG I-ORG O", "국립 박물 ##관", "B-ORG I-ORG I-ORG",
+     None),
 )  # fmt: skip
-
-
-def check_case(tokenizer, sentence, pieces, tags, back):
-    alignment = align(tokenizer, sentence)
-    assert tokenizer.convert_ids_to_tokens(alignment.ids) == pieces.split()
-    assert piece_tags(alignment, sentence.tags) == tags.split()
-    found = unit_tags(alignment, tags.split())
-    assert found == (list(sentence.tags) if back is None else back.split())
+WORDS = {text for text, *_ in CASES[-4:]}  # whose units are words
 
 
 @pytest.mark.parametrize("text, tags, pieces, labels, back", CASES)
-def test_characters(tokenizer, text, tags, pieces, labels, back):
-    check_case(tokenizer, by_characters(text, tags), pieces, labels, back)
+def test_tags_through_pieces_and_back(tokenizer, text, tags, pieces, labels, back):
+    units = by_words if text in WORDS else by_characters
+    sentence = units(text, tags)
+    alignment = align(tokenizer, sentence)
+    assert tokenizer.convert_ids_to_tokens(alignment.ids) == pieces.split()
+    assert piece_tags(alignment, sentence.tags) == labels.split()
+    assert unit_tags(alignment, labels.split()) == (back or tags).split()
 
 
-@pytest.mark.parametrize(
-    "text, tags, pieces, labels, back",
-    (
-        ("서울에서 19mm", "B-LOC B-NUM", "서울 ##에서 19 ##mm", "B-LOC I-LOC B-NUM I-NUM", None),
-        ("국립 박물관", "B-ORG I-ORG", "국립 박물 ##관", "B-ORG I-ORG I-ORG", None),
-        ("뷁쉛은 서울", "O B-LOC", "[UNK] 서울", "O B-LOC", None),
-        # A word of nothing that the tokenizer keeps, inside an entity and after one.
-        ("국립 \u200b 박물관 \u200b", "B-ORG I-ORG I-ORG O", "국립 박물 ##관", "B-ORG I-ORG I-ORG",
-         None),
-    ),
-)  # fmt: skip
-def test_words(tokenizer, text, tags, pieces, labels, back):
-    check_case(tokenizer, by_words(text, tags), pieces, labels, back)
-
-
-def test_jamo_of_one_syllable(with_jamo):
+def test_jamo_of_one_syllable(tmp_path):
     """Only the first begins the entity, and only it says what the character is."""
+    with_jamo = KoreanTokenizer(write_pieces(tmp_path, [*PIECES, *JAMO]), jamo_fallback=True)
     sentence = by_characters("뷁서울", "B-PS I-PS O")
     alignment = align(with_jamo, sentence)
     assert len(alignment.ids) == 3 + 2 + 3
@@ -141,37 +126,21 @@ def test_pieces_that_share_a_unit():
     assert unit_tags(check, ["B-PS", "B-LC"]) == list(sentence.tags)
 
 
-def test_decomposed_text(tokenizer):
-    """The units are jamo of a text that the tokenizer composes."""
-    text = unicodedata.normalize("NFD", "서울은")
-    assert len(text) == 8
-    tags = "B-LC" + 4 * " I-LC" + " O O O"
-    check_case(tokenizer, by_characters(text, tags), "서울은", "B-LC", "B-LC" + 7 * " I-LC")
-    text = unicodedata.normalize("NFD", "서울에서")
-    tags = "B-LC" + 4 * " I-LC" + " O O O O"
-    check_case(tokenizer, by_characters(text, tags), "서울 ##에서", "B-LC O", None)
-
-
 def test_a_tokenizer_that_takes_syllables_apart(tmp_path):
-    pieces = [unicodedata.normalize("NFD", piece) for piece in ("서울", "##에", "##서", "은", "x")]
-    path = write_pieces(tmp_path, pieces)
+    path = write_pieces(tmp_path, map(decomposed, ("서울", "##에", "##서", "은", "x")))
     sentence = by_characters("서울에서 은X", "B-LC I-LC O O B-PS I-PS")
     alignment = align(FullTokenizer(path, do_lower_case=True), sentence)
     assert piece_tags(alignment, sentence.tags) == ["B-LC", "O", "O", "B-PS"]
     assert unit_tags(alignment, ["B-LC", "O", "O", "B-PS"]) == list(sentence.tags)
 
 
-@pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("vocabularies")
-    return korean_tokenizers(folder) + full_tokenizers(folder)
-
-
-def test_every_tokenizer_gives_every_character_a_tag(tokenizers):
+def test_every_tokenizer_gives_every_character_a_tag(tmp_path):
     """On hard text; an entity over all of it comes back whole but for what was dropped."""
+    tokenizers = korean_tokenizers(tmp_path) + full_tokenizers(tmp_path)
     for (name, each), text in itertools.product(tokenizers, TEXTS):
+        count = len("".join(text.split()))
+        tags = (["B-PS"] + count * ["I-PS"])[:count]
         units = tuple((i, i + 1) for i, character in enumerate(text) if not character.isspace())
-        tags = ["B-PS"] + (len(units) - 1) * ["I-PS"] if units else []
         sentence = Sentence("0", text, units, tuple(tags))
         alignment = align(each, sentence)
         assert len(alignment.ids) == len(each.encode(text))
@@ -181,16 +150,15 @@ def test_every_tokenizer_gives_every_character_a_tag(tokenizers):
         covered = [i for i, piece in enumerate(alignment.owners) if piece >= 0]
         assert len(found) == len(units) and to_iob2(found) == found
         if covered and covered[0] == 0:
-            expected = tags[: covered[-1] + 1] + ["O"] * (len(tags) - covered[-1] - 1)
-            assert found == expected, (name, text)
+            end = covered[-1] + 1
+            assert found == tags[:end] + ["O"] * (count - end), (name, text)
 
 
 def test_window_bounds():
-    assert window_bounds(0, 4, overlap=True) == window_bounds(0, 4, overlap=False) == []
-    assert window_bounds(4, 4, overlap=True) == window_bounds(4, 4, overlap=False) == [(0, 4, 0, 4)]
+    for overlap in (True, False):
+        assert window_bounds(4, 4, overlap) == [(0, 4, 0, 4)]
     assert window_bounds(9, 4, overlap=False) == [(0, 4, 0, 4), (4, 8, 4, 8), (8, 9, 8, 9)]
     assert window_bounds(7, 4, overlap=True) == [(0, 4, 0, 3), (2, 6, 3, 5), (4, 7, 5, 7)]
-    assert window_bounds(3, 1, overlap=True) == [(0, 1, 0, 1), (1, 2, 1, 2), (2, 3, 2, 3)]
 
 
 @pytest.mark.parametrize("overlap", (False, True))
@@ -223,16 +191,16 @@ def test_windows_and_back(tokenizer, max_length, overlap):
     windows = make_windows(tokenizer, alignments, sentences, TAGS, max_length, overlap)
     batch = pad_labels(windows, max_length)
     rows = pad_rows([window.row for window in windows], max_length, tokenizer.pad_id)
-    shapes = {batch[name].shape for name in ("token_label_ids", "token_label_weights")}
-    assert shapes == {rows["input_ids"].shape}
-    assert batch["token_label_weights"].sum() == sum(len(each.ids) for each in alignments)
-    special = np.isin(rows["input_ids"], [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id])
-    assert not batch["token_label_weights"][special].any()
-    assert (rows["input_ids"] == tokenizer.cls_id).sum() == len(windows)
-    if not overlap:
-        assert batch["token_label_weights"][~special].all()
-    logits = np.eye(len(TAGS))[batch["token_label_ids"]]
-    logits[batch["token_label_weights"] == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
+    ids, labels, weights = (
+        rows["input_ids"], batch["token_label_ids"], batch["token_label_weights"],
+    )  # fmt: skip
+    assert ids.shape == labels.shape == weights.shape
+    assert weights.sum() == sum(len(each.ids) for each in alignments)
+    special = np.isin(ids, [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id])
+    assert not weights[special].any() and (overlap or weights[~special].all())
+    assert (ids == tokenizer.cls_id).sum() == len(windows)
+    logits = np.eye(len(TAGS))[labels]
+    logits[weights == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
     found = predict_tags(alignments, windows, logits, TAGS)
     assert [tags for tags, _ in found] == [list(sentence.tags) for sentence in sentences]
 
@@ -297,22 +265,6 @@ def reachable_scores(tokenizer, sentences):
         alignment = align(tokenizer, sentence)
         predictions.append(unit_tags(alignment, piece_tags(alignment, sentence.tags)))
     return score_tags([list(sentence.tags) for sentence in sentences], predictions, TAGS)
-
-
-def test_reachable_scores_of_hand_written_sentences(tokenizer):
-    """Of 서울 with its particle in one piece and 김 in [UNK] the entities are out of reach."""
-    pytest.importorskip("sklearn")
-    right = by_characters("서울에서 김철수가", "B-LC I-LC O O B-PS I-PS I-PS O")
-    swallowed = by_characters("서울은 김", "B-LC I-LC O B-PS")
-    unknown = by_characters("뷁김 .", "O B-PS O")
-    assert reachable_scores(tokenizer, [right])["entity_f1"] == 1
-    found = reachable_scores(tokenizer, [right, swallowed, unknown])
-    assert found["entity_f1"] == pytest.approx(2 * 3 / (5 + 4))  # 3 right of 5; 4 are found
-    # By hand: LC 1 of 2, PS 2 of 3; 2 and 2 are found.
-    assert found["entity_macro_f1"] == pytest.approx((2 * 1 / 4 + 2 * 2 / 5) / 2)
-    b_ps, i_lc, o = 2 * 2 / (3 + 2), 2 * 2 / (2 + 3), 2 * (5 + 6) / (6 + 6 + 6 + 6)
-    expected = (b_ps + i_lc + o + 10) / 13  # the other ten are right, or are not there
-    assert found["character_macro_f1"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

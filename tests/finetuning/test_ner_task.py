@@ -55,8 +55,7 @@ def test_white_space_that_is_a_unit_keeps_its_line(task, white, tmp_path):
     examples = task.encode([given], training=False)
     outputs = logits([[0.1, 0.1, 0.1, 0.1, 0.6]] * 2)
     path = task.write_predictions(str(tmp_path), "new", examples, outputs)[1]
-    lines = Path(path).read_bytes().decode("utf-8").split("\n")[1:5]
-    rows = [line.split("\t") for line in lines]
+    rows = [line.split("\t") for line in Path(path).read_bytes().decode().split("\n")[1:5]]
     assert [row[:2] for row in rows] == [[unit, "O"] for unit in "김철 수"]
     assert {len(row) for row in rows} == {3}
 
@@ -89,9 +88,7 @@ def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
     job.data.mkdir()
     for name in ("train", "dev"):
         (job.data / f"{name}.txt").write_text("\u200b B-A\n\n" * 2, encoding="utf-8")
-    flags = {"bucket_boundaries": "auto", "task_name": "conll"}
-    argv = ["run_ner.py", *job.argv(**flags)[1:]]
-    assert ner.main(argv) == 1
+    assert ner.main(job.argv(bucket_boundaries="auto", task_name="conll")) == 1
     assert "train must hold an example that gives tokens" in one_line(capsys)
 
 
