@@ -8,7 +8,6 @@ import pytest
 import scipy.stats
 
 from bert_common.errors import InputError
-from finetuning.datasets import DATASETS
 from finetuning.question_answering.data import read_questions
 from finetuning.similarity import lexical, ranking
 from finetuning.similarity.collection import beir_files, of_pairs, read_beir
@@ -28,12 +27,8 @@ from finetuning.similarity.data import (
 from finetuning.similarity.lexical import COSINE_WEIGHT, Bm25, search_tf_idf
 from finetuning.similarity.ranking import rank_measures, search, unit_vectors
 from finetuning.similarity.task import Similarity, scaled_scores
-from tests.support.task_data import (
-    squad_content,
-    write_questions,
-    write_table,
-    write_tokenizer,
-)
+from tests.support.refusals import refused
+from tests.support.task_data import squad_content, write_questions, write_table, write_tokenizer
 from tests.support.vocabularies import write_lines
 
 EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
@@ -92,28 +87,27 @@ def test_bad_files(tmp_path, header, row, columns, message):
 
 
 @pytest.mark.parametrize("name, value", [("negative", "다"), ("score", 4)])
-@pytest.mark.parametrize("ending", ["jsonl", "json"])
-def test_what_only_later_objects_have_is_not_passed_over(tmp_path, name, value, ending):
+@pytest.mark.parametrize("ending, place", [("jsonl", "line"), ("json", "entry")])
+def test_what_only_later_objects_have_is_not_passed_over(tmp_path, name, value, ending, place):
     """A file whose first object has no negative would be one of pairs, its negatives lost."""
+    path = tmp_path / f"a.{ending}"
+
+    def write(*entries):
+        lines = [*map(json.dumps, entries)]
+        path.write_text("\n".join(lines) if ending == "jsonl" else f"[{','.join(lines)}]")
+
     pairs = [{"query": "가", "positive": "나"}, {"query": "라", "positive": "마", name: value}]
-    for entries, missing in ((pairs, 0), (pairs[::-1], 1)):
-        lines = [json.dumps(entry) for entry in entries]
-        text = "\n".join(lines) if ending == "jsonl" else f"[{','.join(lines)}]"
-        (tmp_path / f"a.{ending}").write_text(text)
-        place = f"{('line', 'entry')[ending == 'json']} {missing + 1} must have '{name}'. Received"
-        with pytest.raises(InputError, match=place):
-            read(tmp_path / f"a.{ending}")
-
-
-@pytest.mark.parametrize("name", ["negative", "score"])
-def test_what_is_null_in_every_object_is_no_column(tmp_path, name):
-    pairs = [{"query": "가", "positive": "나"}, {"query": "라", "positive": "마", name: None}]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, pairs)))
-    assert read(tmp_path / "a.jsonl")[1] == [("가", "나", None), ("라", "마", None)]
+    for entries, missing in ((pairs, 1), (pairs[::-1], 2)):
+        write(*entries)
+        with refused(f"{place} {missing} must have '{name}'. Received"):
+            read(path)
+    # What is null in every object is no column.
+    write(pairs[0], {**pairs[1], name: None})
+    assert read(path)[1] == [("가", "나", None), ("라", "마", None)]
 
 
 def test_no_file_in_the_folder(tmp_path):
-    with pytest.raises(InputError, match="the task needs a file"):
+    with refused("the task needs a file"):
         folder_dataset("csv", str(tmp_path), Columns())
 
 
@@ -122,23 +116,18 @@ def test_triples_of_inferences(tmp_path):
         *(("p", "e1", "entailment"), ("p", "e2", "entailment"), ("p", "c", "contradiction")),
         *(("p", "n", "neutral"), ("q", "e", "entailment"), ("r", "c", "contradiction")),
     ]
-    entries = [
-        {"guid": str(i), "premise": p, "hypothesis": h, "gold_label": label}
-        for i, (p, h, label) in enumerate(rows)
-    ]
+    names = "premise", "hypothesis", "gold_label", "guid"
+    entries = [dict(zip(names, (*row, str(i)), strict=True)) for i, row in enumerate(rows)]
     (tmp_path / "klue-nli-v1.1_train.json").write_text(json.dumps(entries))
     dataset = known_dataset("klue-nli")
     examples, counts = read_examples(dataset, "train", str(tmp_path))
     assert [e.texts for e in examples] == [("p", "e1", "c"), ("p", "e2", "c")]
     assert counts["premises without entailment or contradiction"] == 2
-    assert str(dataset.form("train")) == "triples" and DATASETS["klue-nli"].labels
-
-
-def test_own_file_in_the_place_of_a_split(tmp_path):
+    # An own file in the place of a split.
     write_table(tmp_path / "a.tsv", ["text", "second", "score"], [["가", "나", 2.5]])
-    dataset = with_files(known_dataset("klue-nli"), {"dev": str(tmp_path / "a.tsv")}, Columns())
-    assert list(dataset.sources) == ["train", "dev"]
-    assert str(dataset.form("train")) == "triples" and str(dataset.form("dev")) == "scored pairs"
+    dataset = with_files(dataset, {"dev": str(tmp_path / "a.tsv")}, Columns())
+    forms = {split: str(dataset.form(split)) for split in dataset.sources}
+    assert forms == {"train": "triples", "dev": "scored pairs"} and list(forms) == ["train", "dev"]
 
 
 def test_questions_in_squads_format(tmp_path):
@@ -146,13 +135,11 @@ def test_questions_in_squads_format(tmp_path):
     source = own_source(str(tmp_path / "q.json"), Columns())
     assert (source.text, source.second) == ("question", "context")
     for kind in Columns._fields:
-        with pytest.raises(InputError, match=f"--{kind}_column must be left out where"):
+        with refused(f"--{kind}_column must be left out where"):
             own_source(str(tmp_path / "q.json"), Columns(**{kind: "question"}))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("question", ""), ("question", " \t"), ("context", "")]
-)
+@pytest.mark.parametrize(("name", "value"), [("question", " \t"), ("context", "")])
 def test_empty_questions_are_refused(tmp_path, name, value):
     whole = read_questions(write_questions(tmp_path / "q.json", squad_content()), True)[0]
     assert len(pairs_of_questions(whole, "q.json")) == 5
@@ -216,7 +203,7 @@ def test_unit_vectors_of_every_size(size):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300])
 def test_vectors_must_be_finite(number):
-    with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
+    with refused("vectors must be finite numbers. Received: NaN"):
         unit_vectors(np.array([[1, 0], [number, 0]]))
 
 
@@ -234,31 +221,29 @@ def test_search_is_a_stable_sort(monkeypatch, top):
     draw = np.random.default_rng(0)
     queries = draw.integers(-1, 2, (8, 4)).astype(np.float32)
     corpus = draw.integers(-1, 2, (40, 4)).astype(np.float32)
-    found = search(queries, corpus, top)
-    products = queries @ corpus.T
-    expected = np.argsort(-products, axis=1, kind="stable")[:, :top]
-    np.testing.assert_array_equal(found.places, expected)
-    np.testing.assert_array_equal(found.scores, np.take_along_axis(products, expected, 1))
+    for asked in (queries, queries[:0]):
+        found = search(asked, corpus, top)
+        products = asked @ corpus.T
+        expected = np.argsort(-products, axis=1, kind="stable")[:, :top]
+        np.testing.assert_array_equal(found.places, expected)
+        np.testing.assert_array_equal(found.scores, np.take_along_axis(products, expected, 1))
 
 
-def test_search_of_nothing():
-    found = search(np.zeros((0, 4), np.float32), np.zeros((3, 4), np.float32), 2)
-    assert found.places.shape == (0, 2)
+CORPUS = ["a a b", "b c", "c c c d", ""]
 
 
 def test_bm25_is_its_formula():
-    corpus = ["a a b", "b c", "c c c d", ""]
-    found = Bm25(corpus, str.split).search(["a c", "d d"], 4)
+    found = Bm25(CORPUS, str.split).search(["a c", "d d"], 4)
     k1, b, mean = 1.5, 0.75, (3 + 2 + 4 + 0) / 4
 
     def weight(word, text):
-        words, n = text.split(), sum(word in other.split() for other in corpus)
+        words, n = text.split(), sum(word in other.split() for other in CORPUS)
         count = words.count(word)
         idf = math.log(1 + (4 - n + 0.5) / (n + 0.5))
         return idf * count * (k1 + 1) / (count + k1 * (1 - b + b * len(words) / mean))
 
-    scores = [weight("a", t) + weight("c", t) for t in corpus]
-    twice = [2 * weight("d", t) for t in corpus]  # the word is asked for twice
+    scores = [weight("a", t) + weight("c", t) for t in CORPUS]
+    twice = [2 * weight("d", t) for t in CORPUS]  # the word is asked for twice
     for row, expected in enumerate((scores, twice)):
         order = np.argsort(-np.array(expected), kind="stable")
         np.testing.assert_array_equal(found.places[row], order)
@@ -266,11 +251,11 @@ def test_bm25_is_its_formula():
 
 
 def test_a_hybrid_search_adds_standard_scores(monkeypatch):
+    """Of equal texts, nothing."""
     monkeypatch.setattr(lexical, "BLOCK_VALUES", 8)  # two queries at a time
-    corpus, random = ["a a b", "b c", "c c c d", ""], np.random.default_rng(3)
-    queries = ["a c", "d", "unknown"]
+    random, queries = np.random.default_rng(3), ["a c", "d", "unknown"]
     vectors, asked = (unit_vectors(random.normal(size=(n, 6))) for n in (4, 3))
-    bm25 = Bm25(corpus, str.split)
+    bm25 = Bm25(CORPUS, str.split)
     found = bm25.search_with_vectors(queries, asked, vectors, 3)
     for row, query in enumerate(queries):
         scores, cosines = bm25([query])[0].astype(np.float64), vectors @ asked[row]
@@ -280,11 +265,8 @@ def test_a_hybrid_search_adds_standard_scores(monkeypatch):
         order = np.argsort(-expected)[:3]
         np.testing.assert_array_equal(found.places[row], order)
         np.testing.assert_allclose(found.scores[row], expected[order], rtol=1e-5)
-
-
-def test_a_hybrid_search_among_equal_texts():
-    bm25, one = Bm25(["a", "a"], str.split), np.ones((1, 1), np.float32)
-    found = bm25.search_with_vectors(["a"], one, np.ones((2, 1), np.float32), 5)
+    ones = np.ones((2, 1), np.float32)
+    found = Bm25(["a", "a"], str.split).search_with_vectors(["a"], ones[:1], ones, 5)
     assert found.places.tolist() == [[0, 1]] and found.scores.tolist() == [[0, 0]]
 
 
@@ -299,15 +281,19 @@ def test_equal_texts_are_one_text_of_the_corpus():
     assert found.relevant == [{0: 1.0, 2: 1.0}, {1: 1.0}, {0: 1.0}]
 
 
-def beir(folder, qrels="query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td1\t1\n"):
-    """A collection of BEIR's form."""
-    (folder / "qrels").mkdir()
-    rows = [
-        {"_id": "d1", "title": "제목", "text": "본문"},
-        {"_id": "d2", "title": "", "text": "글"},
-    ]
-    write_lines(folder / "corpus.jsonl", map(json.dumps, rows))
-    rows = [{"_id": name, "text": f"{name}?"} for name in ("q0", "q1", "q2")]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td1\t1\n"
+PASSAGES = [
+    {"_id": "d1", "title": "제목", "text": "본문"},
+    {"_id": "d2", "title": "", "text": "글"},
+]
+
+
+def beir(folder, qrels=QRELS, passages=PASSAGES, **queries):
+    """A collection of BEIR's form; queries by their ids, of which q0 has no passage."""
+    (folder / "qrels").mkdir(exist_ok=True)
+    write_lines(folder / "corpus.jsonl", map(json.dumps, passages))
+    queries = queries or {name: f"{name}?" for name in ("q0", "q1", "q2")}
+    rows = [{"_id": name, "text": text} for name, text in queries.items()]
     write_lines(folder / "queries.jsonl", map(json.dumps, rows))
     (folder / "qrels" / "test.tsv").write_text(qrels)
     return read_beir(*beir_files(str(folder), "test"))
@@ -320,12 +306,7 @@ def test_a_collection_of_beir(tmp_path):
 
 def test_a_passage_with_the_id_of_the_query_is_not_ranked(tmp_path):
     """As BEIR's program: in ArguAna every query is a passage too, its own nearest one."""
-    beir(tmp_path)
-    queries = tmp_path / "queries.jsonl"
-    queries.write_text(queries.read_text().replace('"q1"', '"d1"').replace('"q2"', '"d2"'))
-    qrels = tmp_path / "qrels" / "test.tsv"
-    qrels.write_text("d1\td2\t1\nd2\td2\t1\nd2\td1\t1\n")
-    found = read_beir(*beir_files(str(tmp_path), "test"))
+    found = beir(tmp_path, "d1\td2\t1\nd2\td2\t1\nd2\td1\t1\n", d1="d1?", d2="d2?")
     assert found.own == [0, -1]  # but one that is relevant is
     places = np.array([[0, 1], [0, 1]])
     assert rank_measures(places, found.relevant, found.own)["mrr_at_10"] == 1
@@ -333,36 +314,27 @@ def test_a_passage_with_the_id_of_the_query_is_not_ranked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("qrels", "message"),
+    ("qrels", "words"),
     [
-        ("q1\td9\t1\n", "must name what the queries and passages hold"),
-        ("q1\td1\n", "must hold the id of a query"),
-        ("q1\td1\t0\n", "must hold a passage with a score above 0"),
-        ("q1\td1\tone\nq1\td1\t1\n", "line 1 must hold the id of a query"),  # no header
-        ("q1\td1\t2\nq1\td2\t1\nq1\td1\t1\n", "line 3 must give .* one score. .* 2 and 1"),
+        ("q1\td9\t1\n", ("must name what the queries and passages hold",)),
+        ("q1\td1\n", ("must hold the id of a query",)),
+        ("q1\td1\t0\n", ("must hold a passage with a score above 0",)),
+        ("q1\td1\tone\nq1\td1\t1\n", ("line 1 must hold the id of a query",)),  # no header
+        ("q1\td1\t2\nq1\td2\t1\nq1\td1\t1\n", ("line 3 must give ", " one score. ", " 2 and 1")),
     ],
 )
-def test_bad_relevance(tmp_path, qrels, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_relevance(tmp_path, qrels, words):
+    with refused(*words):
         beir(tmp_path, qrels)
 
 
-def test_passages_that_are_all_empty_are_refused(tmp_path):
-    """Some may be."""
-    beir(tmp_path)
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text(corpus.read_text().replace('"\\uae00"', '" "'))
-    assert read_beir(*beir_files(str(tmp_path), "test")).corpus == ["제목 본문", ""]
-    corpus.write_text('{"_id": "d1", "text": ""}\n{"_id": "d2", "text": " "}\n')
-    with pytest.raises(InputError, match="corpus.jsonl must hold a text. Received: none"):
-        read_beir(*beir_files(str(tmp_path), "test"))
-
-
-def test_an_empty_query_is_refused(tmp_path):
-    beir(tmp_path)
-    queries = tmp_path / "queries.jsonl"
-    queries.write_text(queries.read_text().replace("q0?", ""))  # without a passage
-    assert len(read_beir(*beir_files(str(tmp_path), "test")).queries) == 2
-    queries.write_text(queries.read_text().replace("q1?", " "))
-    with pytest.raises(InputError, match="a query must not be empty. Received: q1"):
-        read_beir(*beir_files(str(tmp_path), "test"))
+def test_empty_passages_and_queries(tmp_path):
+    """Some passages may be empty, and queries without a passage."""
+    first, second = PASSAGES
+    empty = {**second, "text": " "}
+    found = beir(tmp_path, passages=[first, empty], q0="", q1="q1?", q2="q2?")
+    assert found.corpus == ["제목 본문", ""] and len(found.queries) == 2
+    with refused("corpus.jsonl must hold a text. Received: none"):
+        beir(tmp_path, passages=[{"_id": "d1", "text": ""}, empty])
+    with refused("a query must not be empty. Received: q1"):
+        beir(tmp_path, q1=" ", q2="q2?")

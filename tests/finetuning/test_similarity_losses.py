@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import BertConfig, BertModel
 from bert_tf.objective import total_loss
 from finetuning.similarity import losses
 from finetuning.similarity.head import SentenceEncoder
 from tests.support.crosses import slow
-from tests.support.tiny_models import SIZES, assert_close
+from tests.support.tiny_models import ONE_LAYER, assert_close, tiny_model
 from tests.support.training_checks import train, train_on_two_workers
 
 G, H = 6, 8
@@ -47,23 +46,25 @@ NUMBERS[4, 2] = NUMBERS[5, 0]  # a third text that is another one's first
 WEIGHTS = np.array([1, 1, 1, 1, 1, 0.0])
 
 
+def ranking(vectors, numbers, normalize=True):
+    arrays = map(tf.constant, (vectors, numbers, WEIGHTS))
+    return losses.ranking_losses(*arrays, (H, 4), TEMPERATURE, normalize)[0]
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("texts", [2, 3])
 def test_ranking_is_its_formula(texts, normalize):
     vectors, numbers = random_vectors(0, texts), NUMBERS[:, :texts]
-    found, _ = losses.ranking_losses(
-        tf.constant(vectors), tf.constant(numbers), tf.constant(WEIGHTS), (H, 4), TEMPERATURE,
-        normalize,
-    )  # fmt: skip
+    found = ranking(vectors, numbers, normalize=normalize)
     expected = [expected_ranking(vectors, numbers, WEIGHTS, size, normalize) for size in (H, 4)]
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-12, rtol=0)
 
 
 def test_gradient_of_ranking_is_that_of_differences():
     vectors = random_vectors(1)
+    batch = {"text_numbers": tf.constant(NUMBERS), "label_weights": tf.constant(WEIGHTS)}
 
     def loss(values):
-        batch = {"text_numbers": tf.constant(NUMBERS), "label_weights": tf.constant(WEIGHTS)}
         sums = losses.ranking_sums((H,), TEMPERATURE, True, {"vectors": values}, batch)
         return sums["ranking_loss"]
 
@@ -72,8 +73,7 @@ def test_gradient_of_ranking_is_that_of_differences():
         tape.watch(values)
         total = loss(values)
     gradient = tape.gradient(total, values).numpy()
-    places = [(0, 0, 0), (2, 1, 3), (4, 2, 5), (3, 2, 7)]
-    for place in places:
+    for place in ((0, 0, 0), (2, 1, 3), (4, 2, 5), (3, 2, 7)):
         step = np.zeros_like(vectors)
         step[place] = 1e-6
         difference = float(loss(tf.constant(vectors + step)) - loss(tf.constant(vectors - step)))
@@ -109,11 +109,7 @@ def test_pairs_among_triples_lose_what_pairs_alone_do():
     """A third text that is not there is no candidate of any text."""
     vectors, numbers = random_vectors(3), NUMBERS.copy()
     numbers[:, 2] = losses.NO_TEXT
-    options = tf.constant(WEIGHTS), (H, 4), TEMPERATURE, True
-    padded, _ = losses.ranking_losses(tf.constant(vectors), tf.constant(numbers), *options)
-    pairs, _ = losses.ranking_losses(
-        tf.constant(vectors[:, :2]), tf.constant(numbers[:, :2]), *options
-    )
+    padded, pairs = ranking(vectors, numbers), ranking(vectors[:, :2], numbers[:, :2])
     np.testing.assert_allclose(padded, pairs, atol=1e-12, rtol=0)
 
 
@@ -147,26 +143,23 @@ def test_both_is_the_objective_that_suits_the_batch(float64, scored):
 ROWS, LENGTH = 8, 8
 
 
-def make_model(training="ranking", pooling="mean", dropout=0.0):
-    """A model of one layer."""
-    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    config = BertConfig(**{**SIZES, "num_hidden_layers": 1, **rates})
+def make_model(training="ranking", pooling="mean"):
     options = {"training": training, "temperature": TEMPERATURE}
-    return SentenceEncoder(BertModel(config), pooling, True, (16,), **options)
+    return SentenceEncoder(tiny_model(**ONE_LAYER).encoder, pooling, True, (16,), **options)
 
 
-def random_texts(seed=0, texts=3, rows=ROWS):
+def random_texts(texts=3):
     """A batch of triples, the last with weight 0."""
-    draw = np.random.default_rng(seed)
-    mask = np.arange(LENGTH) < draw.integers(3, LENGTH + 1, (rows, texts, 1))
-    numbers = np.arange(rows * texts, dtype=float).reshape(rows, texts)
+    draw = np.random.default_rng(0)
+    mask = np.arange(LENGTH) < draw.integers(3, LENGTH + 1, (ROWS, texts, 1))
+    numbers = np.arange(ROWS * texts, dtype=float).reshape(ROWS, texts)
     numbers[3, 1] = numbers[1, 1]
     return {
         "input_ids": draw.integers(5, 60, mask.shape) * mask,
         "input_mask": mask.astype(np.int64),
         "segment_ids": np.zeros(mask.shape, np.int64),
-        "label_ids": draw.uniform(size=rows),
-        "label_weights": np.where(np.arange(rows) == rows - 1, 0.0, 1.0),
+        "label_ids": draw.uniform(size=ROWS),
+        "label_weights": np.where(np.arange(ROWS) == ROWS - 1, 0.0, 1.0),
         "text_numbers": numbers,
     }
 
@@ -203,10 +196,8 @@ def test_both_passes_of_a_part_drop_the_same(float64, tmp_path):
             tf.print(tf.reduce_sum(tf.abs(outputs["vectors"])), output_stream=f"file://{path}")
             return outputs
 
-    config = BertConfig(**{**SIZES, "num_hidden_layers": 1, "hidden_dropout_prob": 0.3})
-
     def make():
-        return Watched(BertModel(config), name="watched")
+        return Watched(tiny_model(dropout=0.3, **ONE_LAYER).encoder, name="watched")
 
     train(make, batch, 1, gradient_accumulation_steps=2)
     seen = [float(line) for line in path.read_text().splitlines()]
