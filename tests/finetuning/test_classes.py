@@ -37,21 +37,16 @@ def test_counts():
     assert many.endswith(" 19 (11), and 5 others with 6 to 10")
 
 
-def test_warnings_of_thin_classes():
+def test_warnings_of_thin_classes(recwarn):
+    warn_of_thin_classes({"train": {"a": 2, "b": 2}, "dev": {"a": 1, "b": 1}, "test": {}})
+    assert not recwarn.list
     train = {"a": 5, "label": 1, "c": 2, "d": 0}
-    with pytest.warns(UserWarning) as caught:
-        warn_of_thin_classes({"train": train, "dev": {"a": 1, "label": 1, "c": 0, "d": 0}})
-    found = [str(warning.message) for warning in caught]
-    assert [re.split("[:,]", text)[0] for text in found] == [
+    warn_of_thin_classes({"train": train, "dev": {"a": 1, "label": 1, "c": 0, "d": 0}})
+    assert [re.split("[:,]", str(warning.message))[0] for warning in recwarn.list] == [
         "train has a single example of class 'label'",
         "train has no example of class 'd'",
         "dev has no example of class 'c'",
     ]
-
-
-def test_no_warning_where_every_class_is_there(recwarn):
-    warn_of_thin_classes({"train": {"a": 2, "b": 2}, "dev": {"a": 1, "b": 1}, "test": {}})
-    assert not recwarn.list
 
 
 @pytest.mark.parametrize("labels", ([0, 0, 0, 1], [2, 0, 2, 2, 2, 0, 2], [1, 1]))
@@ -79,14 +74,13 @@ def test_weighted_losses_are_numpys():
 
 
 def test_weighted_losses_of_several_labels_are_numpys():
+    """Presence and absence of a label weigh the same in all."""
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(10, 3)).astype("f")
     labels = (rng.random((10, 3)) < (0.1, 0.5, 0.9)).astype("i4")
     labels[:2] = (1, 0, 1), (0, 1, 0)
     weights = balanced_label_weights(labels)
-    for column in range(3):  # presence and absence weigh the same in all
-        here = labels[:, column]
-        assert weights[here == 1, column].sum() == pytest.approx(weights[here == 0, column].sum())
+    np.testing.assert_allclose((weights * labels).sum(0), (weights * (1 - labels)).sum(0))
     shares = 1 / (1 + np.exp(-logits))
     losses = -np.log(np.where(labels, shares, 1 - shares))
     batch = {"label_ids": labels, "label_weights": weights}
@@ -109,41 +103,39 @@ def test_a_draw_keeps_the_shares_and_every_class():
     assert len(draw_examples(["a", "b", "c"], 2, seed=0)) == 2  # of any task
 
 
+def written(folder, report):
+    """The rows of a report's table, and its objects."""
+    table, objects = write_class_report(str(folder), "dev", report)
+    assert os.path.getsize(table) + os.path.getsize(objects) < 2**20
+    with open(table, encoding="utf-8") as file, open(objects, encoding="utf-8") as json_file:
+        return [line.rstrip("\n").split("\t") for line in file], json.load(json_file)
+
+
 def test_figures_of_each_class_are_scikit_learns(tmp_path):
     metrics = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(2)
     true, predicted = rng.integers(0, 3, 50), rng.integers(0, 4, 50)
     several = rng.integers(0, 2, (50, 4)), rng.integers(0, 2, (50, 4))
-    for labels, guesses in ((true, predicted), several):
+    for labels, guesses in (several, (true, predicted)):
         report = make_class_report("abcd", labels, guesses)
         expected = metrics.precision_recall_fscore_support(
             labels, guesses, labels=range(4), zero_division=0
         )
         np.testing.assert_allclose(report[2:], expected)
-    report = make_class_report("abcd", true, predicted)
-    np.testing.assert_array_equal(
-        report.confusion, metrics.confusion_matrix(true, predicted, labels=range(4))
-    )
-    table, objects = write_class_report(str(tmp_path), "dev", report)
-    with open(table, encoding="utf-8") as file:
-        header, *rows = [line.rstrip("\n").split("\t") for line in file]
+    confusion = metrics.confusion_matrix(true, predicted, labels=range(4))
+    np.testing.assert_array_equal(report.confusion, confusion)
+    (header, *rows), found = written(tmp_path, report)
     assert header[:6] == ["class", "precision", "recall", "f1", "support", "predicted a"]
-    assert [int(cell) for row in rows for cell in row[5:]] == report.confusion.ravel().tolist()
-    with open(objects, encoding="utf-8") as file:
-        found = json.load(file)
+    assert [int(cell) for row in rows for cell in row[5:]] == confusion.ravel().tolist()
     assert [entry["support"] for entry in found] == report.support.tolist()
-    assert found[0]["predicted"] == dict(zip("abcd", report.confusion[0].tolist(), strict=True))
+    assert found[0]["predicted"] == dict(zip("abcd", confusion[0].tolist(), strict=True))
 
 
 def test_confusions_of_very_many_classes_are_those_that_occur(tmp_path):
     """A number for every pair of 10,000 classes, of a few examples, filled the memory."""
     labels = [f"class {number}" for number in range(FULL_CLASSES + 1)]
     report = make_class_report(labels, np.array([3, 3, 7]), np.array([3, 9, 7]))
-    table, objects = write_class_report(str(tmp_path), "dev", report)
-    assert os.path.getsize(table) + os.path.getsize(objects) < 2**20
-    with open(table, encoding="utf-8") as file:
-        assert {len(line.split("\t")) for line in file} == {5}
-    with open(objects, encoding="utf-8") as file:
-        found = json.load(file)
+    rows, found = written(tmp_path, report)
+    assert set(map(len, rows)) == {5}
     assert found[3]["predicted"] == {"class 3": 1, "class 9": 1} and found[3]["support"] == 2
     assert not any(found[0]["predicted"]) and len(found) == len(labels)

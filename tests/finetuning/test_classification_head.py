@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
@@ -14,21 +13,17 @@ from tests.support.task_heads import labelled_batch
 from tests.support.tiny_models import assert_close, tiny_model, weights_of
 
 
-def classifier(kind="bert", classes=3, dropout=0.0, **changes):
-    return SequenceClassifier(tiny_model(kind, **changes).encoder, classes, dropout)
+def classifier(classes=3):
+    return SequenceClassifier(tiny_model().encoder, classes, 0.0)
 
 
 def test_a_head_of_another_task_is_left_out_or_does_not_fit(tmp_path):
     prefix = str(tmp_path / "model.ckpt")
-    trained = classifier(classes=3)
-    trained.head.output_bias.assign([1.0, 2.0, 3.0])
+    trained, other = classifier(classes=3), classifier(classes=2)
     save_google_checkpoint(trained, prefix)
-    again, other = classifier(classes=3), classifier(classes=2)
-    load_google_checkpoint(again, prefix)
-    assert_close(weights_of(again), weights_of(trained), 0, 0)
     load_google_checkpoint(other.encoder, prefix)
     assert_close(weights_of(other.encoder), weights_of(trained.encoder), 0, 0)
-    with pytest.raises(InputError, match=r"output_bias: the model has \[2\], the file \[3\]"):
+    with refused("output_bias: the model has [2], the file [3]"):
         load_google_checkpoint(other, prefix)
 
 
@@ -42,20 +37,20 @@ def test_dropout_is_of_a_tenth():
 
 def test_rows_without_a_mask_are_all_tokens_for_layers_too():
     """As for the encoder, and for the pooled head."""
-    encoder = tiny_model().encoder
-    ids = labelled_batch(2)["input_ids"]
+    encoder, ids = tiny_model().encoder, labelled_batch(2)["input_ids"]
     for layers in ((), (0, -1)):
         model = SequenceClassifier(encoder, 2, feature_layers=layers)
-        found = model({"input_ids": ids})["logits"]
-        masked = model({"input_ids": ids, "input_mask": np.ones_like(ids)})["logits"]
+        found, masked = (
+            model({"input_ids": ids, **mask})["logits"]
+            for mask in ({}, {"input_mask": np.ones_like(ids)})
+        )
         np.testing.assert_array_equal(found, masked)
 
 
 @pytest.mark.parametrize("layer", [3, -4])
 def test_a_layer_that_the_encoder_lacks(layer):
-    encoder = tiny_model().encoder
     with refused("feature_layers must be from -3 to 2", f"Received: 0, {layer}"):
-        SequenceClassifier(encoder, 2, feature_layers=(0, layer))
+        SequenceClassifier(tiny_model().encoder, 2, feature_layers=(0, layer))
 
 
 def test_keras_fits_it_itself():

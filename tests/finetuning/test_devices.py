@@ -7,8 +7,9 @@ from bert_tf.training.evaluation import read_results
 from run_scripts.classifier import main
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, arrays, spoken_lines
+from tests.support.task_data import write_table
 from tests.support.tiny_models import write_config
-from tests.support.vocabularies import write_lines, write_pieces
+from tests.support.vocabularies import write_pieces
 from tests.support.workers import start_workers, wait_for
 
 STEPS = 6
@@ -48,12 +49,12 @@ sys.exit(main(sys.argv))
 def flags(tmp_path):
     """The command line of a toy task but for --output_dir and devices; no dropout."""
     rng = np.random.default_rng(0)
-    lines = ["text\tlabel"]
+    rows = []
     for i in range(40):
-        words = rng.choice(["film", "very", "so"], rng.integers(1, 12)).tolist()
-        lines.append(f"{' '.join([*words, ('bad', 'good')[i % 2]])}\t{i % 2}")
+        words = rng.choice(["film", "very", "so"], rng.integers(1, 12))
+        rows.append((" ".join([*words, ("bad", "good")[i % 2]]), i % 2))
     for split in ("train", "dev"):
-        write_lines(tmp_path / f"{split}.tsv", lines)
+        write_table(tmp_path / f"{split}.tsv", ["text", "label"], rows)
     write_pieces(tmp_path, ["good", "bad", "film", "very", "so"])
     write_config(tmp_path / "bert.json", **NO_DROPOUT)
     return [

@@ -59,8 +59,8 @@ def google_batch(folder):
 def losses_of(model, batch):
     """The sums of the losses, and what they are divided by in a training step."""
     objective = model.objective
-    denominators = objective.denominators(objective.weight_sums(batch))
-    return objective.loss_sums(model(batch), batch), denominators
+    sums = objective.loss_sums(model(batch), batch)
+    return sums, objective.denominators(objective.weight_sums(batch))
 
 
 def evaluated(model, batch):
@@ -69,19 +69,20 @@ def evaluated(model, batch):
     return {name: float(value) for name, value in step(batch).items()}
 
 
+def assert_forward(found, expected):
+    np.testing.assert_allclose(found, expected, atol=FORWARD, rtol=0)
+
+
 @pytest.mark.parametrize("folder", MODELS)
 def test_losses_and_every_gradient(folder):
     model, batch = google_model(folder), google_batch(folder)
     expected = arrays(folder, "outputs_training.npz" if folder == BEAMS else "outputs.npz")
     sums, denominators = losses_of(model, batch)
-    total = total_loss(sums, denominators)
-    np.testing.assert_allclose(total, expected["loss"], atol=FORWARD, rtol=0)
+    assert_forward(total_loss(sums, denominators), expected["loss"])
     if folder == BEAMS:
         found = {name: sums[f"{name}_loss"] / denominators[name] for name in denominators}
-        span = 0.5 * (expected["start_loss"] + expected["end_loss"])
-        np.testing.assert_allclose(found["span"], span, atol=FORWARD, rtol=0)
-        answerable = 0.5 * expected["answerable_loss"]
-        np.testing.assert_allclose(found["answerable"], answerable, atol=FORWARD, rtol=0)
+        assert_forward(found["span"], 0.5 * (expected["start_loss"] + expected["end_loss"]))
+        assert_forward(found["answerable"], 0.5 * expected["answerable_loss"])
     check_gradients(model, lambda: total_loss(*losses_of(model, batch)), folder)
 
 
@@ -90,10 +91,9 @@ def test_logits_and_accuracy_of_classes(folder):
     model, batch = google_model(folder), google_batch(folder)
     expected, out = arrays(folder, "outputs.npz"), model(batch)
     logits = expected["logits"].reshape(out["logits"].shape)  # of the regression [4] -> [4, 1]
-    np.testing.assert_allclose(out["logits"], logits, atol=FORWARD, rtol=0)
+    assert_forward(out["logits"], logits)
     losses = regression_losses if folder == REGRESSION else classification_losses
-    of_examples = expected["per_example_loss"]
-    np.testing.assert_allclose(losses(out, batch), of_examples, atol=FORWARD, rtol=0)
+    assert_forward(losses(out, batch), expected["per_example_loss"])
     sums = evaluated(model, batch)
     if folder == REGRESSION:
         assert set(sums) == {"label_loss", "label_weight"}
@@ -128,7 +128,7 @@ def test_logits_of_starts_and_ends():
     out = google_model(SPANS)(google_batch(SPANS))
     expected = arrays(SPANS, "outputs.npz")
     for name in ("start_logits", "end_logits"):
-        np.testing.assert_allclose(out[name], expected[name], atol=FORWARD, rtol=0)
+        assert_forward(out[name], expected[name])
 
 
 def test_logits_where_the_start_is_known():
@@ -140,26 +140,24 @@ def test_logits_where_the_start_is_known():
         np.testing.assert_array_equal(found < MASKED, of_google < MASKED)
         assert 0 < (found < MASKED).sum() < found.size
         kept = of_google > MASKED
-        np.testing.assert_allclose(found[kept], of_google[kept], atol=FORWARD, rtol=0)
-    np.testing.assert_allclose(out["cls_logits"], expected["cls_logits"], atol=FORWARD, rtol=0)
+        assert_forward(found[kept], of_google[kept])
+    assert_forward(out["cls_logits"], expected["cls_logits"])
 
 
 @pytest.mark.parametrize("xla", (False, slow(True)))
 def test_beams(xla):
     """Two examples have fewer positions than a beam: masked ones fill it, in order."""
     model, batch = google_model(BEAMS), google_batch(BEAMS)
-    inputs = {k: v for k, v in batch.items() if k not in ("start_positions", "end_positions")}
-    run = tf.function(
-        lambda: model({k: tf.constant(v) for k, v in inputs.items()}), jit_compile=xla
-    )
-    out, expected = run(), arrays(BEAMS, "outputs.npz")
+    inputs = tensors({k: v for k, v in batch.items() if not k.endswith("_positions")})
+    out = tf.function(lambda: model(inputs), jit_compile=xla)()
+    expected = arrays(BEAMS, "outputs.npz")
     assert set(out) == set(expected)
     for name, value in expected.items():
         if name.endswith("index"):
             np.testing.assert_array_equal(out[name], value, err_msg=name)
         else:
             kept = value > MASKED
-            np.testing.assert_allclose(out[name][kept], value[kept], atol=FORWARD, rtol=0)
+            assert_forward(out[name][kept], value[kept])
             np.testing.assert_allclose(out[name][~kept], value[~kept], rtol=1e-6)
     short = (expected["start_top_log_probs"] < MASKED).any(axis=1)
     assert short.tolist() == [False, False, True, True]

@@ -1,7 +1,5 @@
 """The plot of a confusion matrix."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from finetuning.class_report import report_of_matrix
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "labels",
     (
@@ -19,10 +18,7 @@ from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
     ),
 )
 def test_a_plot_of_any_labels(labels):
-    matrix = 7 * np.eye(len(labels), dtype=int)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        plot = draw_confusion_matrix(report_of_matrix(labels, matrix))
+    plot = draw_confusion_matrix(report_of_matrix(labels, 7 * np.eye(len(labels), dtype=int)))
     assert plot.dtype == np.uint8 and plot.ndim == 3 and plot.shape[2] == 3
     assert min(plot.shape[:2]) >= 300 and plot.min() < 50 < 200 < plot.max()
 

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_common.errors import InputError
-from bert_tf import BertConfig, BertModel
 from finetuning.classification.head import SequenceClassifier
 from finetuning.prediction import Predictor
 from tests.support.crosses import slow
-from tests.support.tiny_models import SIZES, make_examples, strategy_of
+from tests.support.refusals import refused
+from tests.support.tiny_models import ONE_LAYER, make_examples, strategy_of, tiny_model
 
 BOUNDARIES = (8, 16, 32)
 
@@ -18,8 +17,7 @@ BOUNDARIES = (8, 16, 32)
 def make_model():
     """A classifier of three classes, with weights large enough for examples to differ."""
     keras.utils.set_random_seed(2)
-    sizes = {**SIZES, "num_hidden_layers": 1}
-    model = SequenceClassifier(BertModel(BertConfig(**sizes)), classes=3)
+    model = SequenceClassifier(tiny_model(**ONE_LAYER).encoder, classes=3)
     for variable in model.trainable_variables:
         if variable.ndim == 2:
             variable.assign(5 * variable)
@@ -61,8 +59,7 @@ def test_rows_in_their_order(plain, devices, size, boundaries):
 
 def test_batches_are_as_long_as_their_longest_needs():
     """The longest first, of one shape each; all of them are compiled once."""
-    examples = make_examples(13)
-    shapes = []
+    examples, shapes = make_examples(13), []
     make_batch = examples.make_batch
 
     def recording(numbers, length):
@@ -70,14 +67,12 @@ def test_batches_are_as_long_as_their_longest_needs():
         return make_batch(numbers, length)
 
     object.__setattr__(examples, "make_batch", recording)
-    strategy = strategy_of(1)
-    predictor = Predictor(make_model(), strategy, xla="off")
+    predictor = Predictor(make_model(), strategy_of(1), xla="off")
     first = predictor(examples, 4, BOUNDARIES)
-    assert [size for size, _, _ in shapes] == [4] * 4
-    longest = [longest for *_, longest in shapes]
-    assert longest == sorted(longest, reverse=True) and longest[0] == examples.lengths.max()
-    for _, length, longest in shapes:
-        assert length == min(b for b in BOUNDARIES if b >= longest)
+    sizes, lengths, longest = zip(*shapes, strict=True)
+    assert sizes == (4,) * 4 and longest[0] == examples.lengths.max()
+    assert [*longest] == sorted(longest, reverse=True)
+    assert [*lengths] == [min(b for b in BOUNDARIES if b >= each) for each in longest]
     again = predictor(examples, 4, BOUNDARIES)
     np.testing.assert_array_equal(first["logits"], again["logits"])
 
@@ -98,9 +93,7 @@ def test_memory_that_runs_out(monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM")
 
     monkeypatch.setattr(predictor, "run", run)
-    with pytest.raises(
-        InputError, match="lower --eval_batch_size or --predict_batch_size.*batch_size=4, OOM"
-    ):
+    with refused("lower --eval_batch_size or --predict_batch_size", "batch_size=4, OOM"):
         predictor(make_examples(5), 4, BOUNDARIES)
 
 

@@ -1,7 +1,6 @@
 """Words out of context, and the files of TensorBoard's projector as TensorBoard reads them."""
 
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -12,26 +11,21 @@ from bert_tf.checkpoint import google_variables
 from finetuning.features.files import PROJECTOR_FILE, write_projector
 from run_scripts.extract_features import main
 from tests.support.models.model_folders import PIECES, write_model
+from tests.support.vocabularies import write_lines
 
 LINES = ["나는 학교에 갔다.", "the books ||| is red", "", "학교"]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A model of each kind, lines and words."""
+    """A model of each kind, lines and words; the models' tables of vectors."""
     folder, tables = tmp_path_factory.mktemp("made"), {}
     for kind in ("bert", "albert"):
         variables = google_variables(write_model(folder / kind, kind))
         tables[kind] = variables["bert/embeddings/word_embeddings"].numpy()
-    (folder / "lines.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    (folder / "words.txt").write_text("학교\nbooks\n나는 학교\n", encoding="utf-8")
+    write_lines(folder / "lines.txt", LINES)
+    write_lines(folder / "words.txt", ["학교", "books", "나는 학교"])
     return folder, tables
-
-
-@pytest.fixture
-def folder(made, tmp_path):
-    """A copy, to write into."""
-    return shutil.copytree(made[0], tmp_path, dirs_exist_ok=True), made[1]
 
 
 def run(folder, kind, *flags):
@@ -52,9 +46,9 @@ def projected(folder):
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_words_out_of_context(folder, kind, capsys):
+def test_words_out_of_context(made, kind, capsys):
     """ALBERT's are as narrow as its table."""
-    folder, tables = folder
+    folder, tables = made
     table, output = tables[kind], "--output_file=HERE/words.npz"
     assert run(folder, kind, "--word_embeddings", "--input_file=HERE/words.txt", output) == 0
     assert "3 words: written to " in capsys.readouterr().out
@@ -69,8 +63,8 @@ def test_words_out_of_context(folder, kind, capsys):
         assert file["input_ids"].tolist() == list(range(len(PIECES)))
 
 
-def test_lines_and_words_in_tensorboard(folder):
-    folder, tables = folder
+def test_lines_and_words_in_tensorboard(made):
+    folder, tables = made
     flags = ["--input_file=HERE/lines.txt", "--projector_dir=HERE/shown"]
     output = "--output_file=HERE/lines.npz"
     assert run(folder, "bert", *flags, output, "--layers=0,-1", "--pooling=max") == 0
@@ -95,28 +89,31 @@ def test_labels_stay_beside_their_vectors(tmp_path):
     assert labels == ["a b c", "(empty)", "?"]
 
 
+LINES_OF = "--input_file=HERE/lines.txt"
+
+
 @pytest.mark.parametrize(
     "flags, words",
     (
-        (["--input_file=HERE/lines.txt"], ("one of --output_file, --projector_dir", "none")),
-        (["--output_file=a.npz"], ("--input_file must be given, or --word_embeddings",)),
+        (LINES_OF, ("one of --output_file, --projector_dir", "none")),
+        ("--output_file=a.npz", ("--input_file must be given, or --word_embeddings",)),
         (
-            ["--input_file=HERE/lines.txt", "--output_file=a.jsonl", "--projector_dir=HERE/p"],
+            f"{LINES_OF} --output_file=a.jsonl --projector_dir=HERE/p",
             ("--projector_dir is for an --output_file that ends in .npz", "a.jsonl"),
         ),
         (
-            ["--input_file=HERE/lines.txt", "--projector_dir=HERE/p", "--pooling=none"],
+            f"{LINES_OF} --projector_dir=HERE/p --pooling=none",
             ("--projector_dir and --pooling=none: only one may be given",),
         ),
-        (["--word_embeddings", "--output_file=a.jsonl"], ("--word_embeddings is for", ".npz")),
+        ("--word_embeddings --output_file=a.jsonl", ("--word_embeddings is for", ".npz")),
         (
-            ["--word_embeddings", "--output_file=HERE/a.npz", "--input_file=HERE/lines.txt"],
+            f"--word_embeddings --output_file=HERE/a.npz {LINES_OF}",
             ("a word must have a token", "number 3"),
         ),
-        (["--input_file=HERE/lines.txt", "--projector_dir=HERE/lines.txt"], ("--projector_dir",)),
+        (f"{LINES_OF} --projector_dir=HERE/lines.txt", ("--projector_dir",)),
     ),
 )
-def test_bad_input(folder, capsys, flags, words):
-    assert run(folder[0], "bert", *flags) == 1
+def test_bad_input(made, capsys, flags, words):
+    assert run(made[0], "bert", *flags.split()) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words), line

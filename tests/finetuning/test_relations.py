@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from bert_common.errors import InputError
 from finetuning.classification.task import Classification
 from finetuning.datasets import DATASETS
 from finetuning.inputs import encode_around, encode_pair
@@ -39,6 +38,7 @@ def write(folder, *entries, split="train"):
 
 
 def test_the_published_form(tmp_path):
+    """A space at the sentence's beginning does not shift the entities."""
     title = {**EXAMPLE, "guid": "g", "sentence": f" {SENTENCE}", "label": "per:title"}
     for name in ("subject_entity", "object_entity"):
         places = {key: EXAMPLE[name][key] + 1 for key in ("start_idx", "end_idx")}
@@ -50,13 +50,11 @@ def test_the_published_form(tmp_path):
         "〈Something〉는 # ^ 인물 ^ 조지 해리슨#이 쓰고 @ * 단체 * 비틀즈@가 1969년 앨범 "
         "《Abbey Road》에 담은 노래다."
     )
-    kept = [example.text[start:end] for start, end in example.kept]
-    assert kept == ["@ * 단체 * 비틀즈@", "# ^ 인물 ^ 조지 해리슨#"]
-    # A space at the sentence's beginning does not shift the entities.
     assert (spaced.text, spaced.label) == (f" {example.text}", 29)
-    assert [spaced.text[start:end] for start, end in spaced.kept] == kept
-    assert left_out == {}
-    assert KLUE_RE.splits == {"train": True, "dev": True}
+    for each in (example, spaced):
+        kept = [each.text[start:end] for start, end in each.kept]
+        assert kept == ["@ * 단체 * 비틀즈@", "# ^ 인물 ^ 조지 해리슨#"]
+    assert left_out == {} and KLUE_RE.splits == {"train": True, "dev": True}
 
 
 @pytest.mark.parametrize(
@@ -87,20 +85,13 @@ def test_entities_may_touch_and_overlap(subject, other, marked):
         ({"start_idx": "24"}, ("subject_entity must be whole numbers", "'24'")),
         ({"end_idx": True}, ("must be whole numbers", "True")),
         ({"type": "ANIMAL"}, ("one of PER, ORG, LOC, DAT, POH, NOH", "'ANIMAL'")),
+        (None, ("must have 'subject_entity.start_idx'",)),
     ),
 )
 def test_broken_entities(tmp_path, changes, words):
-    path = write(tmp_path, EXAMPLE, {**EXAMPLE, "subject_entity": {**BEATLES, **changes}})
+    entity = {"word": "a"} if changes is None else {**BEATLES, **changes}
+    path = write(tmp_path, EXAMPLE, {**EXAMPLE, "subject_entity": entity})
     with refused(f"{path} entry 2", *words):
-        read_split(KLUE_RE, "train", str(tmp_path))
-
-
-def test_a_missing_entity_and_an_unknown_relation(tmp_path):
-    write(tmp_path, {**EXAMPLE, "object_entity": {"word": "a"}})
-    with pytest.raises(InputError, match="entry 1 must have 'object_entity.start_idx'"):
-        read_split(KLUE_RE, "train", str(tmp_path))
-    write(tmp_path, {**EXAMPLE, "label": "per:friend"})
-    with pytest.raises(InputError, match="one of no_relation, org:dissolved.*'per:friend'"):
         read_split(KLUE_RE, "train", str(tmp_path))
 
 
@@ -127,12 +118,15 @@ def long_example():
     return Example("a", marked, None, 0, kept)
 
 
+ALL = "가 나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"
+
+
 @pytest.mark.parametrize(
     "max_length, pieces",
     (
-        (40, "가 나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
-        (25, "가 나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
-        (24, "나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
+        (40, ALL),
+        (25, ALL),
+        (24, ALL.removeprefix("가 ")),
         (18, "사 # ^ 인물 ^ 해리슨 # 가 다 @ * 단체 * 비틀즈 @ 아"),
         (14, "# ^ 인물 ^ 해리슨 # @ * 단체 * 비틀즈 @"),
     ),
@@ -143,10 +137,7 @@ def test_both_entities_stay(tokenizer, max_length, pieces):
     assert not row.segment_ids.any() and row.segment_ids.shape == row.ids.shape
     found = " ".join(tokenizer.convert_ids_to_tokens(row.ids.tolist()))
     assert found == f"[CLS] {pieces} [SEP]"
-
-
-def test_no_room_for_both_entities(tokenizer):
-    with pytest.raises(InputError, match="--max_seq_length=13, 14 tokens in a"):
+    with refused("--max_seq_length=13, 14 tokens in a"):
         encode_around(tokenizer, long_example(), 13)
 
 
@@ -174,15 +165,10 @@ def relation(number):
     kind, label = (("PER", "per:title"), ("ORG", "org:product"), ("LOC", "no_relation"))[number % 3]
     sentence = "비틀즈 " + "가 나 다 라 " * (number % 5) + "해리슨 마"
     start = sentence.index("해리슨")
-    return {
-        "guid": f"g{number}",
-        "sentence": sentence,
-        "subject_entity": {"word": "비틀즈", "start_idx": 0, "end_idx": 2, "type": kind},
-        "object_entity": {
-            "word": "해리슨", "start_idx": start, "end_idx": start + 2, "type": "POH",
-        },
-        "label": label,
-    }  # fmt: skip
+    other = {"word": "해리슨", "start_idx": start, "end_idx": start + 2, "type": "POH"}
+    subject = {"word": "비틀즈", "start_idx": 0, "end_idx": 2, "type": kind}
+    pair = {"subject_entity": subject, "object_entity": other}
+    return {"guid": f"g{number}", "sentence": sentence, **pair, "label": label}
 
 
 @pytest.mark.parametrize("steps", (slow(60), 1), ids=("learned", "run"))
@@ -204,10 +190,9 @@ def test_the_program_learns_relations(tmp_path, capsys, steps):
     assert "eval_auprc" in found and "baseline_auprc" not in found
     header, *rows = read_table(job.output / "predictions_dev.tsv")
     assert header[4:] == list(KLUE_RE.labels) and rows[0][1].startswith("@ * 인물 * 비틀즈@")
-    new = folder / "klue-re-v1.1_dev.json"
-    flags = {"data_dir": None, "task_name": None, "do_train": False, "do_predict": True}
-    flags |= {"vocab_file": None}
-    assert job.run(**flags, predict_file=new) == 0
+    unset = dict.fromkeys(("data_dir", "task_name", "vocab_file"))
+    flags = {**unset, "do_train": False, "do_predict": True}
+    assert job.run(**flags, predict_file=folder / "klue-re-v1.1_dev.json") == 0
     predicted = read_table(job.output / "predictions_klue-re-v1.1_dev.json.tsv")[1:]
     assert [row[1] for row in predicted] == [row[1] for row in rows]
     new = tmp_path / "new.csv"
@@ -232,25 +217,23 @@ def random_relations(request):
     return labels, shares / shares.sum(axis=1, keepdims=True)
 
 
+def area(right, probabilities):
+    """Under the curve of precision by recall."""
+    precision, recall, _ = sklearn_metrics.precision_recall_curve(right, probabilities)
+    return sklearn_metrics.auc(recall, precision)
+
+
 def test_metrics_of_klue(random_relations):
     """Against scikit-learn, called as klue_re_micro_f1 and klue_re_auprc of KLUE-baseline do."""
     labels, probabilities = random_relations
     predictions = probabilities.argmax(axis=1)
     found = score(KLUE_RE.metrics, labels, predictions, probabilities)
-    others = [number for number, name in enumerate(KLUE_RE.labels) if name != "no_relation"]
-    assert others == list(range(1, 30))
-    micro_f1 = sklearn_metrics.f1_score(labels, predictions, average="micro", labels=others)
-    areas = []
-    for number, column in enumerate(np.eye(30)[labels].T):
-        curve = sklearn_metrics.precision_recall_curve(column, probabilities[:, number])
-        precision, recall, _ = curve
-        areas.append(sklearn_metrics.auc(recall, precision))
+    assert KLUE_RE.labels.index("no_relation") == 0
+    options = {"average": "micro", "labels": range(1, 30)}
+    micro_f1 = sklearn_metrics.f1_score(labels, predictions, **options)
+    areas = [area(labels == number, probabilities[:, number]) for number in range(30)]
     expected = {"relation_micro_f1": micro_f1, "auprc": np.mean(areas)}
     assert found == pytest.approx(expected, rel=1e-12)
-    # By hand: no_relation counts neither as right nor as wrong where it is right.
-    right = ((labels == predictions) & (labels > 0)).sum()
-    by_hand = 2 * right / ((predictions > 0).sum() + (labels > 0).sum())
-    assert found["relation_micro_f1"] == pytest.approx(by_hand)
     assert 0.3 < found["relation_micro_f1"] < 0.95 and 0.3 < found["auprc"] < 0.95
 
 
@@ -260,8 +243,7 @@ def test_classes_without_an_example_do_not_count():
     found = score(KLUE_RE.metrics, labels, shares.argmax(axis=1), shares)
     # Class 0: ranks 2 of 3. Class 1: ranks 1 and 3 of 3.
     areas = [(1 / 2 + 0) / 2 + 0.0, 1 / 2 + (1 / 2 + 2 / 3) / 4]
-    curves = [sklearn_metrics.precision_recall_curve(labels == n, shares[:, n]) for n in (0, 1)]
-    assert [sklearn_metrics.auc(c[1], c[0]) for c in curves] == pytest.approx(areas)
+    assert [area(labels == n, shares[:, n]) for n in (0, 1)] == pytest.approx(areas)
     assert found == pytest.approx({"relation_micro_f1": 2 / 3, "auprc": np.mean(areas)})
     assert score(("relation_micro_f1",), labels * 0, labels * 0) == {"relation_micro_f1": 0.0}
 

@@ -26,20 +26,18 @@ def config(boundaries=(32,), seed=1):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_sources_come_by_their_shares(seed):
-    """In 4,000 batches within five standard deviations of what independent draws give."""
-    sources, count = make().sources, 4000
-    drawn = collections.Counter(sources.place(seed, batch).source for batch in range(count))
-    for source, share in enumerate(SHARES):
-        deviation = np.sqrt(count * share * (1 - share))
-        assert abs(drawn[source] - count * share) < 5 * deviation
+    """In 4,000 batches within five standard deviations of what independent draws give.
 
-
-def test_a_place_counts_the_batches_of_its_source():
-    sources, seen = make().sources, collections.Counter()
-    for batch in range(2 * BLOCK + 10):
-        place = sources.place(7, batch)
+    A place counts the batches of its source.
+    """
+    sources, count, seen = make().sources, 4000, collections.Counter()
+    for batch in range(count):
+        place = sources.place(seed, batch)
         assert place.number == seen[place.source]
         seen[place.source] += 1
+    for source, share in enumerate(SHARES):
+        deviation = np.sqrt(count * share * (1 - share))
+        assert abs(seen[source] - count * share) < 5 * deviation
 
 
 @pytest.mark.parametrize("boundaries", [(32,), (8, 16, 24, 32)])
@@ -55,18 +53,15 @@ def test_each_source_has_the_order_that_it_has_alone(boundaries):
     assert len(seen) == 3
 
 
-def test_another_seed_draws_other_sources():
-    sources = make().sources
-    drawn = [[sources.place(seed, batch).source for batch in range(100)] for seed in (1, 2, 1)]
-    assert drawn[0] == drawn[2] != drawn[1]
-
-
-def test_every_block_is_drawn_anew():
+def test_every_seed_and_every_block_is_drawn_anew():
     """From a stream of its own: what orders the examples of an epoch draws other numbers."""
     sources = make().sources
-    blocks = [[sources.place(1, block * BLOCK + b).source for b in range(99)] for block in (0, 1)]
+    drawn = [
+        tuple(sources.place(seed, start + batch).source for batch in range(99))
+        for seed, start in ((1, 0), (1, 0), (2, 0), (1, BLOCK))
+    ]
     order = np.random.default_rng([1, 0, 0]).choice(3, BLOCK, p=SHARES)[:99].tolist()
-    assert len({*map(tuple, [*blocks, order])}) == 3
+    assert drawn[0] == drawn[1] and len({*drawn, tuple(order)}) == 4
 
 
 def test_an_order_that_begins_later_goes_on_in_each_source():
