@@ -1,6 +1,5 @@
 """The program average_models: the mean of weights, what is left out, models that do not fit."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,10 +10,14 @@ from safetensors.numpy import load_file, save_file
 from bert_tf.checkpoint import write_arrays
 from model_formats.model_folder import ModelFolder, write_trained_positions
 from model_formats.weights import open_weights
-from run_scripts.conversion import export_model
 from run_scripts.tools.average_models import main
-from tests.support.models.adapted_models import read, write_model
-from tests.support.models.model_folders import change_json, drop_weights, write_folder
+from tests.support.models.adapted_models import read, weights, write_model
+from tests.support.models.model_folders import (
+    change_json,
+    drop_weights,
+    export_folder,
+    write_folder,
+)
 from tests.support.programs import one_line
 
 
@@ -24,13 +27,9 @@ def models(tmp_path):
     first = write_model(tmp_path / "model1")
     arrays = read(first)
     for number in (2, 3):
-        folder = tmp_path / f"model{number}"
-        shutil.copytree(first, folder)
+        folder = shutil.copytree(first, tmp_path / f"model{number}")
         rng = np.random.default_rng(number)
-        moved = {
-            name: (array + rng.normal(size=array.shape)).astype(array.dtype)
-            for name, array in arrays.items()
-        }
+        moved = {n: (a + rng.normal(size=a.shape)).astype(a.dtype) for n, a in arrays.items()}
         write_arrays(str(folder / "model.ckpt-3"), moved)
     return [str(tmp_path / f"model{number}") for number in (1, 2, 3)]
 
@@ -42,10 +41,8 @@ def average(models, output):
 def test_the_mean(models, tmp_path):
     """Without moments and counters, with what describes the first model."""
     assert average(models, tmp_path / "mean") == 0
-    before, after = [read(folder) for folder in models], read(tmp_path / "mean")
-    assert set(before[0]) - set(after) == {name for name in before[0] if "adam_m" in name} | {
-        "global_step"
-    }
+    before, after = [weights(folder) for folder in models], read(tmp_path / "mean")
+    assert set(after) == set(before[0])
     for name, array in after.items():
         assert array.dtype == before[0][name].dtype
         expected = np.mean([arrays[name].astype(np.longdouble) for arrays in before], axis=0)
@@ -60,20 +57,14 @@ def test_the_mean(models, tmp_path):
 
 
 @pytest.mark.parametrize("trained, least", (((24, 16, None), 16), ((None, 24, 24), 24)))
-def test_positions_count_that_all_models_have_trained(models, tmp_path, trained, least):
-    """A model without the record is a released one, which trained them all."""
-    for folder, number in zip(models, trained, strict=True):
-        write_trained_positions(folder, number)
-    assert average(models, tmp_path / "mean") == 0
-    assert ModelFolder.open(str(tmp_path / "mean")).trained_positions == least
-
-
-def test_the_least_length_counts(models, tmp_path):
-    """Models that learned the same task of longer and shorter texts."""
-    for folder, length in zip(models, (16, 12, 14), strict=True):
+def test_the_least_counts(models, tmp_path, trained, least):
+    """Without a record of positions a model is a released one, which trained them all."""
+    for folder, positions, length in zip(models, trained, (16, 12, 14), strict=True):
+        write_trained_positions(folder, positions)
         change_json(Path(folder, "finetuning.json"), max_seq_length=length)
     assert average(models, tmp_path / "mean") == 0
     one, mean = (ModelFolder.open(str(folder)) for folder in (models[0], tmp_path / "mean"))
+    assert mean.trained_positions == least
     assert mean.settings == {**one.settings, "max_seq_length": 12}
 
 
@@ -97,18 +88,16 @@ def test_checkpoints_of_one_training(models, tmp_path):
 @pytest.mark.parametrize("named", ("best", "model.safetensors"))
 def test_other_names_of_a_model(models, tmp_path, named):
     """The folder of a training's best checkpoint; the file of transformers' weights."""
-    given = [f"{folder}/{named}" for folder in models[:2]]
-    for folder, path in zip(models, given, strict=False):
+    given = []
+    for folder in map(Path, models[:2]):
         if named == "best":
-            weights = shutil.ignore_patterns("*.txt", "*.json")
-            shutil.copytree(folder, path, ignore=weights)
+            weights_alone = shutil.ignore_patterns("*.txt", "*.json")
+            shutil.copytree(folder, folder / "best", ignore=weights_alone)
             write_arrays(f"{folder}/model.ckpt-4", {"newer": np.zeros(1)})
         else:
-            os.remove(f"{folder}/finetuning.json")
-            argv = [f"--model_dir={folder}", f"--output_dir={folder}-apart", "--format=huggingface"]
-            assert export_model.main(["export_model", *argv]) == 0
-            shutil.rmtree(folder)
-            os.rename(f"{folder}-apart", folder)
+            (folder / "finetuning.json").unlink()
+            folder = export_folder(folder, f"{folder}-apart")
+        given.append(f"{folder}/{named}")
     assert average(given, tmp_path / "mean") == 0
     name = "bert/pooler/dense/kernel"
     expected = np.mean([open_weights(path).read(name) for path in given], axis=0)
@@ -120,22 +109,22 @@ POOLER = "bert/pooler/dense/bias"
 
 
 @pytest.mark.parametrize(
-    "change, message",
+    "file, change, message",
     (
-        (lambda m: change_json(m / "finetuning.json", task="ner"), "the same task"),
-        (lambda m: change_json(m / "finetuning.json", task_name="csv"), "same settings"),
-        (lambda m: change_json(m / "bert_config.json", hidden_act="relu"), "the same config"),
-        (
-            lambda m: change_json(m / "tokenizer_config.json", do_lower_case=True),
-            "the same tokenizer",
-        ),
-        (lambda m: drop_weights(m / "model.ckpt-3", POOLER), f"which differ in {POOLER}"),
-        (lambda m: drop_weights(m / "model.ckpt-3", "output_weights"), "output_weights"),
+        ("finetuning.json", {"task": "ner"}, "the same task"),
+        ("finetuning.json", {"task_name": "csv"}, "same settings"),
+        ("bert_config.json", {"hidden_act": "relu"}, "the same config"),
+        ("tokenizer_config.json", {"do_lower_case": True}, "the same tokenizer"),
+        ("model.ckpt-3", POOLER, f"which differ in {POOLER}"),
+        ("model.ckpt-3", "output_weights", "output_weights"),
     ),
-    ids=("task", "settings", "config", "tokenizer", "weights", "head"),
 )
-def test_models_that_differ(change, message, models, tmp_path, capsys):
-    change(Path(models[1]))
+def test_models_that_differ(file, change, message, models, tmp_path, capsys):
+    path = Path(models[1], file)
+    if path.suffix == ".json":
+        change_json(path, **change)
+    else:
+        drop_weights(path, change)
     assert average(models, tmp_path / "mean") == 1
     line = one_line(capsys)
     assert message in line and "max_seq_length" not in line  # which may differ
@@ -145,8 +134,7 @@ def test_models_that_differ(change, message, models, tmp_path, capsys):
 def test_weights_that_nothing_here_loads(tmp_path, capsys):
     """The head that transformers gives an ELECTRA for classes has a layer more than ours."""
     write_folder(tmp_path / "ours", "electra", "classification")
-    argv = [f"--model_dir={tmp_path}/ours", f"--output_dir={tmp_path}/one", "--format=huggingface"]
-    assert export_model.main(["export_model", *argv]) == 0
+    export_folder(tmp_path / "ours", tmp_path / "one")
     arrays = load_file(tmp_path / "one" / "model.safetensors")
     arrays["classifier.dense.weight"] += 1
     save_file(arrays, tmp_path / "one" / "model.safetensors", {"format": "pt"})

@@ -1,6 +1,4 @@
-"""A small model to adapt, adaptations of it, what an adapted one computes."""
-
-import json
+"""A small model to adapt, adaptations of it, and their arrays."""
 
 import keras
 import numpy as np
@@ -11,11 +9,9 @@ from run_scripts.conversion.adapt_checkpoint import main
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import tiny_model, write_config
 from tests.support.vocabularies import SPECIAL, write_tokenizer
-from tokenization import load_tokenizer
 
 OLD = [*SPECIAL, "[unused1]", "대", "##출", "금리", "##는", "학교", "##에", "갔", "##다", "."]
 NEW = ["[MASK]", "##다", "갔", "대출", "학교", "예금", "##에", ".", *SPECIAL[:4], "상환", "##는"]
-TEXT = "학교에 갔다."  # the same pieces in both
 
 WORDS, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
 POSITIONS = "bert/embeddings/position_embeddings"
@@ -44,11 +40,15 @@ def _write_adaptable(folder, kind):
     write_arrays(str(folder / "model.ckpt-3"), {**arrays, "global_step": np.int64(3)})
 
 
+def run(model_dir, output, **flags):
+    """Runs the program; returns its exit status."""
+    flags = {"model_dir": model_dir, "output_dir": output, **flags}
+    return main(["adapt_checkpoint", *(f"--{name}={value}" for name, value in flags.items())])
+
+
 def adapt(model_dir, output, **flags):
     """Runs the program, which must succeed; returns the arrays it wrote."""
-    argv = [f"--{name}={value}" for name, value in flags.items()]
-    argv += [f"--model_dir={model_dir}", f"--output_dir={output}"]
-    assert main(["adapt_checkpoint", *argv]) == 0
+    assert run(model_dir, output, **flags) == 0
     return read(output)
 
 
@@ -58,19 +58,6 @@ def read(folder):
     return {name: arrays.read(name) for name in arrays.shapes}
 
 
-def outputs(folder, kind, text):
-    """What the model makes of a text, the logits by piece."""
-    sizes = json.loads((folder / f"{kind}_config.json").read_text())
-    model = tiny_model(kind, **sizes)
-    arrays = read(folder)
-    for name, variable in google_variables(model).items():
-        variable.assign(arrays[name])
-    tokenizer = load_tokenizer(folder)
-    ids = [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
-    ids[2] = tokenizer.mask_id
-    found = model({"input_ids": np.array([ids]), "masked_lm_positions": np.array([[2, 3]])})
-    (logits,) = found.pop("masked_lm_logits").numpy()
-    pieces = {token: logits[:, index] for token, index in tokenizer.vocab.items()}
-    encoded = model.encoder({"input_ids": np.array([ids])})
-    both = {**found, **encoded}
-    return pieces, {name: value.numpy() for name, value in both.items() if hasattr(value, "numpy")}
+def weights(folder):
+    """Those without moments and counters."""
+    return {n: array for n, array in read(folder).items() if "adam" not in n and "step" not in n}

@@ -10,6 +10,7 @@ from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
+from run_scripts.conversion import export_model
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import SIZES
 from tokenization import FullTokenizer
@@ -52,6 +53,13 @@ def write_folder(folder, *arguments, **settings):
 def change_json(path, **values):
     """Writes an object again with other values."""
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def export_folder(folder, output, form="huggingface", *flags, status=0):
+    """Runs export_model, which ends with the status; returns the folder of the export."""
+    argv = [f"--model_dir={folder}", f"--output_dir={output}", f"--format={form}", *flags]
+    assert export_model.main(["export_model", *argv]) == status
+    return output
 
 
 def drop_weights(prefix, part):
