@@ -1,6 +1,7 @@
 """The tables of models: counts of real models and of the papers, every kind of configuration."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -28,13 +29,11 @@ from tests.support.tiny_models import SIZES, tiny_model
 # The parts by the beginnings of our variables' paths below the encoder's or the model's name.
 PATHS = {
     "words": ("embeddings/word_embeddings",),
-    "positions": (
-        "embeddings/position", "embeddings/token_type", "embeddings/layer_norm",
-    ),
+    "positions": ("embeddings/position", "embeddings/token_type", "embeddings/layer_norm"),
     "projection": ("embedding_projection",),
     "blocks": ("layer_", "group_"),
     "pooler": ("pooler",),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
@@ -54,13 +53,8 @@ def test_parts_of_real_models(kind):
 def table(output, title):
     """The cells of a table by the name of the model, under the names of its columns."""
     lines = output[output.index(title) :].split("\n\n")[1].splitlines()
-    header, *rows = lines
-    names, found = header.split("  "), {}
-    names = [name.strip() for name in names if name.strip()]
-    for row in rows:
-        cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
-        found[cells[0]] = dict(zip(names, cells[1:], strict=True))
-    return found
+    names, *rows = (re.split(" {2,}", line.strip()) for line in lines)
+    return {model: dict(zip(names, cells, strict=True)) for model, *cells in rows}
 
 
 def test_published_sizes(capsys):
@@ -99,9 +93,9 @@ def test_published_sizes(capsys):
 def test_memory_to_use_as_measured():
     """Of BERT-base on a CPU, 32 rows, TensorFlow included: peaks of the process in GiB."""
     config = BertConfig.from_preset("base", 30522)
-    for length, precision, peak in ((128, "float32", 1.46), (512, "float32", 2.19),
-                                    (128, "bfloat16", 1.5)):  # fmt: skip
-        assert inference_bytes(config, 32, length, precision) / GIB == pytest.approx(peak, rel=0.15)
+    peaks = {(128, "float32"): 1.46, (512, "float32"): 2.19, (128, "bfloat16"): 1.5}
+    for case, peak in peaks.items():
+        assert inference_bytes(config, 32, *case) / GIB == pytest.approx(peak, rel=0.15)
 
 
 def test_any_configuration_file(tmp_path, capsys):
@@ -141,22 +135,25 @@ def test_memory_to_use_with_long_rows(tmp_path, capsys):
         assert used[f"{length} float32"] == f"{beside / GIB:.1f}"
 
 
-def test_files_that_leave_the_vocabulary_open(capsys):
-    """As the shipped ones, whose training takes it from the tokenizer."""
-    mini = str(SHIPPED / "bert_mini.json")
-    for flags, tokens in (((), 32_000), (("--vocab_size=8000",), 8000)):
-        assert main(["sizes", f"--config_file={mini}", *flags]) == 0
-        row = table(capsys.readouterr().out, "Parameters in millions")[mini]
-        assert row["of words"] == f"{tokens * 256 / 1e6:.1f}"
-
-
-def test_a_given_vocabulary_replaces_the_file_s(tmp_path, capsys):
-    path = tmp_path / "bert_config.json"
-    path.write_text(json.dumps({**SIZES, "vocab_size": 9000}))
-    for flags, tokens in (((), 9000), (("--vocab_size=70000",), 70_000)):
-        assert main(["sizes", f"--config_file={path}", "--lengths=16", *flags]) == 0
-        row = table(capsys.readouterr().out, "Parameters in millions")[str(path)]
-        assert row["of words"] == f"{tokens * SIZES['hidden_size'] / 1e6:.1f}"
+@pytest.mark.parametrize(
+    "own, flags, tokens",
+    (
+        # The shipped files leave it open: training takes it from the tokenizer.
+        (None, (), 32_000),
+        (None, ("--vocab_size=8000",), 8000),
+        (9000, (), 9000),
+        (9000, ("--vocab_size=70000",), 70_000),
+    ),
+)
+def test_the_size_of_the_vocabulary(own, flags, tokens, tmp_path, capsys):
+    path = SHIPPED / "bert_mini.json"
+    if own:
+        values = {**json.loads(path.read_text()), "vocab_size": own}
+        path = tmp_path / "bert_config.json"
+        path.write_text(json.dumps(values))
+    assert main(["sizes", f"--config_file={path}", *flags]) == 0
+    row = table(capsys.readouterr().out, "Parameters in millions")[str(path)]
+    assert row["of words"] == f"{tokens * 256 / 1e6:.1f}"
 
 
 def test_token_dropping(capsys):

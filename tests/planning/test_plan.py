@@ -92,21 +92,17 @@ def test_the_fewest_microbatches_that_fit():
     assert plan_devices(config, PHASES, tiny, 8, 0.35).accumulation == ()
 
 
-def test_a_checkpoint_holds_weights_and_moments():
-    config, _ = plan.read_job("albert_base")
-    assert checkpoint_bytes(config) == 12 * count_weights(config)
-
-
 @pytest.mark.parametrize("model", plan.JOBS)
 def test_jobs(model):
     config, phases = plan.read_job(model)
+    assert checkpoint_bytes(config) == 12 * count_weights(config)  # and moments
     assert config.hidden_size == {"bert_large": 1024, "bert_mini": 256}.get(model, 768)
     if model == "bert_mini":
         (phase,) = phases
         assert (phase.length, phase.batch, phase.updates) == (128, 32, 20_000)
-        return
-    assert [phase.length for phase in phases] == [128, 512]
-    assert phases[0].updates == 9 * phases[1].updates
+    else:
+        assert [phase.length for phase in phases] == [128, 512]
+        assert phases[0].updates == 9 * phases[1].updates
 
 
 def printed(capsys, *arguments):
@@ -132,13 +128,9 @@ def test_what_is_printed(capsys):
 
 def test_hours_on_a_cpu_are_those_of_the_training_that_was_measured(capsys):
     """Its updates, in the plan's batches, take what they took."""
-    path = ROOT / "docs" / "results" / "runs.jsonl"
-    (run,) = (
-        run
-        for run in map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        if run["name"] == "reference-1/pretraining/64"
-    )
-    seconds = run["scores"]["seconds_per_update"]
+    lines = (ROOT / "docs" / "results" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    runs = {run["name"]: run for run in map(json.loads, lines)}
+    seconds = runs["reference-1/pretraining/64"]["scores"]["seconds_per_update"]
     config, _ = plan.read_job("bert_mini")
     config = dataclasses.replace(config, vocab_size=16_000)
     operations = training_flops(config, 64, 12, 8) * 64
