@@ -26,47 +26,45 @@ def now(monkeypatch):
     return now
 
 
+def run(reporter, now, last_step, count, seconds, **changes):
+    """Reports updates with a loss of 3 each that took these seconds."""
+    now[0] += seconds
+    reporter.steps(last_step, metrics([3] * count, **changes))
+
+
 def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):
     with make_reporter(tmp_path, weight_norm=lambda: tf.constant(7.0)) as reporter:
         reporter.steps(2, metrics([4, 3]))
         reporter.steps(4, metrics([2, 1]))
         reporter.steps(8, metrics([1, 1, 1, 5]))
     found = curves(tmp_path)
-    assert set(found) == {
-        "loss/total", "loss/masked_lm", "loss/sentence_order",
-        "accuracy/masked_lm", "accuracy/sentence_order",
-        "learning_rate", "gradient_norm", "weight_norm",
+    measured = {
         "throughput/examples_per_second", "throughput/tokens_per_second",
         "throughput/step_seconds", "throughput/input_wait_seconds",
-        "data/padding_share", "health/skipped_steps",
         "memory/process_gib", "memory/process_peak_gib",
     }  # fmt: skip
-    assert found["loss/total"] == [(4, 2.5), (8, 2.0)]
-    assert found["loss/masked_lm"] == [(4, pytest.approx(100 / 48)), (8, pytest.approx(80 / 48))]
-    assert found["loss/sentence_order"] == [(4, 1.25), (8, 1.0)]
-    assert found["accuracy/masked_lm"] == [(4, 0.25), (8, 0.25)]
-    assert found["accuracy/sentence_order"] == [(4, 0.75), (8, 0.75)]
-    assert found["learning_rate"] == [(4, pytest.approx(0.001)), (8, pytest.approx(0.005))]
-    assert found["gradient_norm"] == [(4, 1.25), (8, 1.0)]
-    assert found["weight_norm"] == [(4, 7.0), (8, 7.0)]
-    assert found["data/padding_share"] == [(4, 0.25), (8, 0.25)]
-    assert found["health/skipped_steps"] == [(4, 0.0), (8, 0.0)]
+    values = {
+        "loss/total": (2.5, 2.0), "loss/masked_lm": (100 / 48, 80 / 48),
+        "loss/sentence_order": (1.25, 1.0), "accuracy/masked_lm": (0.25, 0.25),
+        "accuracy/sentence_order": (0.75, 0.75), "learning_rate": (0.001, 0.005),
+        "gradient_norm": (1.25, 1.0), "weight_norm": (7.0, 7.0),
+        "data/padding_share": (0.25, 0.25), "health/skipped_steps": (0.0, 0.0),
+    }  # fmt: skip
+    for name, (first, second) in values.items():
+        assert found[name] == [(4, pytest.approx(first)), (8, pytest.approx(second))], name
+    assert set(found) == {*values, *measured}
     for kind in ("process", "process_peak"):
         assert 0.01 < found[f"memory/{kind}_gib"][0][1] < 1000
 
 
 def test_rates_are_of_the_updates_that_the_clock_saw(tmp_path, now):
     with make_reporter(tmp_path) as reporter:
-
-        def run(last_step, count, seconds, **changes):
-            now[0] += seconds
-            reporter.steps(last_step, metrics([1] * count, **changes))
-
-        run(2, 2, 100, input_seconds=np.float32([50, 5]))  # compiles
-        run(4, 2, 1.5, tokens=np.float32([64, 96]), input_seconds=np.float32([0.25, 0.5]))
+        run(reporter, now, 2, 2, 100, input_seconds=np.float32([50, 5]))  # compiles
+        waits = np.float32([0.25, 0.5])
+        run(reporter, now, 4, 2, 1.5, tokens=np.float32([64, 96]), input_seconds=waits)
         now[0] += 1000  # a checkpoint
         reporter.restart_clock()
-        run(8, 4, 0.5)
+        run(reporter, now, 8, 4, 0.5)
     found = curves(tmp_path)
     assert found["throughput/examples_per_second"] == [
         (4, pytest.approx(2 * BATCH / 1.5)), (8, pytest.approx(4 * BATCH / 0.5)),
@@ -95,22 +93,16 @@ def test_skipped_updates_count_but_say_nothing(tmp_path):
 def test_a_line_a_minute_where_there_is_no_terminal(tmp_path, now, capsys):
     """Its rate and the time left do not follow from the calls that compile."""
     with make_reporter(tmp_path, num_train_steps=1000, summary_steps=100) as reporter:
-
-        def run(last_step, count, seconds, **changes):
-            now[0] += seconds
-            reporter.steps(last_step, metrics([3] * count, **changes))
-
-        run(2, 2, 1200)  # compiles
+        run(reporter, now, 2, 2, 1200)  # compiles
         assert capsys.readouterr().err == ""
         for step in range(4, 126, 2):
-            run(step, 2, 2, skipped=[step == 10, 0])
+            run(reporter, now, step, 2, 2, skipped=[step == 10, 0])
         lines = capsys.readouterr().err.splitlines()
-        run(128, 4, 4)
+        run(reporter, now, 128, 4, 4)
+    values = "loss=3.000, lr=3.00e-03, examples_s=8.0, skipped=1"
     assert lines == [
-        "training: 6%, 62 of 1,000 steps, 1.0 steps/s, 16 min left, loss=3.000, lr=3.00e-03, "
-        "examples_s=8.0, skipped=1",
-        "training: 12%, 122 of 1,000 steps, 1.0 steps/s, 15 min left, loss=3.000, lr=3.00e-03, "
-        "examples_s=8.0, skipped=1",
+        f"training: 6%, 62 of 1,000 steps, 1.0 steps/s, 16 min left, {values}",
+        f"training: 12%, 122 of 1,000 steps, 1.0 steps/s, 15 min left, {values}",
     ]
     (last,) = capsys.readouterr().err.splitlines()
     assert last.startswith("training: 13%, 128 of 1,000 steps, 1.0 steps/s, ended after 2 min, ")
