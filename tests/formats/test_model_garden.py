@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_variables, load_arrays
+from bert_tf.checkpoint import load_arrays
 from model_formats.weights import open_weights
-from tests.support.tiny_models import SIZES, tiny_model
+from tests.support.tiny_models import SIZES, tiny_model, weights_of
 
 HEADS, LAYERS = SIZES["num_attention_heads"], SIZES["num_hidden_layers"]
 
@@ -86,18 +86,23 @@ def with_heads(path, array):
     return array.reshape(array.shape[0], HEADS, -1)
 
 
-def save(prefix, arrays, **others):
-    """Writes a tf.train.Checkpoint of an "encoder" whose objects have these paths."""
-    encoder = tf.Module()
+def objects(arrays):
+    """A module whose variables have these paths."""
+    top = tf.Module()
     for path, array in arrays.items():
         *way, last = path.split("/")
-        module = encoder
+        module = top
         for part in way:
             if not hasattr(module, part):
                 setattr(module, part, tf.Module())
             module = getattr(module, part)
         setattr(module, last, tf.Variable(array))
-    return tf.train.Checkpoint(encoder=encoder, **others).save(prefix)
+    return top
+
+
+def save(prefix, arrays, **others):
+    """Writes a tf.train.Checkpoint of an "encoder" whose objects have these paths."""
+    return tf.train.Checkpoint(encoder=objects(arrays), **others).save(prefix)
 
 
 def random_model(kind, seed):
@@ -111,7 +116,7 @@ def random_model(kind, seed):
 @pytest.mark.parametrize("functional", (True, False))
 def test_every_variable_of_the_encoder(kind, functional, tmp_path):
     model = random_model(kind, 1)
-    arrays = {n: v.numpy() for n, v in google_variables(model.encoder).items()}
+    arrays = weights_of(model.encoder)
     paths = {n: garden_path(n, kind) for n in arrays}
     assert all(paths.values())
     written = {
@@ -126,41 +131,36 @@ def test_every_variable_of_the_encoder(kind, functional, tmp_path):
     loaded = random_model(kind, 2).encoder
     report = load_arrays(loaded, open_weights(prefix))
     assert report.missing == () and len(report.loaded) == len(arrays)
-    for name, variable in google_variables(loaded).items():
-        np.testing.assert_array_equal(variable, arrays[name], err_msg=name)
+    np.testing.assert_equal(weights_of(loaded), arrays)
 
 
 def test_the_heads_of_a_pretrainer(tmp_path):
     """masked_lm beside the encoder; the pooler is an item of the classification head."""
     model = random_model("bert", 1)
-    arrays = {n: v.numpy() for n, v in google_variables(model).items()}
+    arrays = weights_of(model)
     paths = {n: path for n in arrays if (path := garden_path(n, "bert"))}
     pooler = {n: paths.pop(n) for n in list(paths) if "pooler" in n}
     written = {path: with_heads(path, arrays[name]) for name, path in paths.items()}
-    head, dense = tf.Module(), tf.Module()
-    head.dense, head.layer_norm = tf.Module(), tf.Module()
-    transform = "cls/predictions/transform"
-    head.dense.kernel = tf.Variable(arrays[f"{transform}/dense/kernel"])
-    head.dense.bias = tf.Variable(arrays[f"{transform}/dense/bias"])
-    head.layer_norm.gamma = tf.Variable(arrays[f"{transform}/LayerNorm/gamma"])
-    head.layer_norm.beta = tf.Variable(arrays[f"{transform}/LayerNorm/beta"])
-    head.bias = tf.Variable(arrays["cls/predictions/output_bias"])
-    dense.kernel, dense.bias = (tf.Variable(arrays[name]) for name in sorted(pooler)[::-1])
-    items = {"masked_lm": head, "next_sentence.pooler_dense": dense}
+    head = {"bias": arrays["cls/predictions/output_bias"]}
+    for name in ("dense/kernel", "dense/bias", "LayerNorm/gamma", "LayerNorm/beta"):
+        path = name.replace("LayerNorm", "layer_norm")
+        head[path] = arrays[f"cls/predictions/transform/{name}"]
+    dense = {name.split("/")[-1]: arrays[name] for name in pooler}
+    items = {"masked_lm": objects(head), "next_sentence.pooler_dense": objects(dense)}
     prefix = save(str(tmp_path / "bert_model.ckpt"), written, **items)
     loaded = random_model("bert", 2)
     report = load_arrays(loaded, open_weights(prefix))
-    assert set(report.missing) == {n for n in arrays if "seq_relationship" in n}
-    for name in report.loaded:
-        np.testing.assert_array_equal(google_variables(loaded)[name], arrays[name], err_msg=name)
+    new = {n: array for n, array in weights_of(loaded).items() if "seq_relationship" in n}
+    assert set(report.missing) == set(new)
+    np.testing.assert_equal(weights_of(loaded), {**arrays, **new})
 
 
 def test_other_objects_are_refused(tmp_path):
     prefix = save(str(tmp_path / "ckpt"), {"dense/kernel": np.zeros((2, 2))})
     with pytest.raises(InputError, match="must hold an encoder of the Model Garden"):
         open_weights(prefix)
-    encoder = {garden_path(n, "bert"): v for n, v in google_variables(tiny_model().encoder).items()}
-    written = {path: with_heads(path, v.numpy()) for path, v in encoder.items()}
+    encoder = {garden_path(n, "bert"): v for n, v in weights_of(tiny_model().encoder).items()}
+    written = {path: with_heads(path, array) for path, array in encoder.items()}
     prefix = save(str(tmp_path / "more"), {**written, "_adapter/kernel": np.zeros(2)})
     with pytest.raises(InputError, match=r"\+ encoder/_adapter/kernel.* not part of the model"):
         load_arrays(tiny_model().encoder, open_weights(prefix))
