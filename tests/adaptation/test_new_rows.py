@@ -131,6 +131,23 @@ def test_what_a_scheme_leaves_open(tmp_path, old):
     assert back["금리"] == back["##금리"] == ("kept", ["금리_"])
 
 
+def test_two_schemes_with_markers(tmp_path):
+    """A token without the marker does not end a word."""
+    options = {"word_end_marker": "_"}
+    pieces = [*SPECIAL, "금리", "금리_", "##는_", "##_"]
+    old = make_tokenizer(tmp_path / "old", pieces, **options)
+    new = [*SPECIAL, "금리", "금리_", "금리는_", "_", "##"]
+    new = make_tokenizer(tmp_path / "new", new, continuation_prefix="", **options)
+    found = sources(plan_rows(old, new), old)
+    for token, same in (("금리", "금리"), ("금리_", "금리_"), ("_", "##_")):
+        assert found[token] == ("kept", [same])
+    assert found["금리는_"] == ("averaged", ["금리", "##는_"])
+    # The prefix by itself is no piece without a text.
+    plain = make_tokenizer(tmp_path / "plain", [*SPECIAL, "##"])
+    assert sources(plan_rows(plain, new), plain)["_"] == ("random", [])
+    assert sources(plan_rows(new, plain), new)["##"] == ("kept", ["##"])
+
+
 def test_jamo_of_a_lower_casing_tokenizer(tmp_path):
     """It decomposes Hangul: a piece of syllables is cut as the tokenizer would see it."""
     jamo = [unicodedata.normalize("NFD", token) for token in ("나", "##는")]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,39 +9,35 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_variables
 from finetuning.tasks import TASKS
 from model_formats import difference_export
 from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, WEIGHTS_FILE, digest_of
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
-from run_scripts.conversion.export_model import main as export_model
-from tests.support.models.model_folders import change_json, write_folder
+from tests.support.models.model_folders import change_json, export_folder, write_folder
 from tests.support.programs import one_line
+from tests.support.tiny_models import weights_of
 
 # Of every matrix of a tiny model: no matrix has more rows and columns.
 FULL = 64
 
 
 def weights(folder):
-    """The model's weights by Google's names."""
-    return {n: v.numpy() for n, v in google_variables(load_folder(str(folder)).model).items()}
+    return weights_of(load_folder(str(folder)).model)
 
 
-def write_pair(folder, task="similarity", kind="bert"):
+def write_pair(folder, task="similarity", kind="bert", base="pretraining"):
     """A base, and a model that differs from it in all weights that both have."""
-    write_folder(folder / "base", kind)
+    write_folder(folder / "base", kind, base)
     write_folder(folder / "trained", kind, task)
     return folder
 
 
-def export(folder, *flags, output="out", status=0):
+def export(folder, *flags, output="out"):
     """Writes the difference of `write_pair`; returns its folder."""
-    argv = ["export_model.py", f"--model_dir={folder}/trained", f"--base_dir={folder}/base"]
-    argv += [f"--output_dir={folder}/{output}", "--format=difference", *flags]
-    assert export_model(argv) == status
-    return folder / output
+    flags = f"--base_dir={folder}/base", *flags
+    return export_folder(folder / "trained", folder / output, "difference", *flags)
 
 
 @pytest.fixture
@@ -51,12 +46,17 @@ def pair(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"),
-    [*((task, "bert") for task in TASKS), ("classification", "albert"), ("ner", "electra")],
+    ("task", "kind", "base"),
+    [
+        *((task, "bert", "pretraining") for task in TASKS),
+        ("classification", "albert", "pretraining"),
+        ("ner", "electra", "pretraining"),
+        ("classification", "bert", "classification"),  # which lends no head
+    ],
 )
-def test_at_full_rank_it_is_the_model(tmp_path, task, kind):
+def test_at_full_rank_it_is_the_model(tmp_path, task, kind, base):
     """Of every task: weights, task, settings, tokenizer, positions."""
-    folder = export(write_pair(tmp_path, task, kind), f"--rank={FULL}")
+    folder = export(write_pair(tmp_path, task, kind, base), f"--rank={FULL}")
     found, expected = weights(folder), weights(tmp_path / "trained")
     assert set(found) == set(expected)
     for name, value in expected.items():
@@ -66,14 +66,6 @@ def test_at_full_rank_it_is_the_model(tmp_path, task, kind):
     assert opened.trained_positions == trained.trained_positions
     assert opened.tokenizer.vocab == trained.tokenizer.vocab
     assert not {p.name for p in folder.iterdir()} & {"vocab.txt", "bert_config.json"}
-
-
-def test_a_fine_tuned_base_lends_no_head(tmp_path):
-    for name in ("base", "trained"):
-        write_folder(tmp_path / name, "bert", "classification")
-    found = weights(export(tmp_path, f"--rank={FULL}"))
-    for name, value in weights(tmp_path / "trained").items():
-        np.testing.assert_allclose(found[name], value, atol=1e-6, rtol=0, err_msg=name)
 
 
 def test_a_higher_rank_loses_less(pair, capsys):
@@ -103,14 +95,12 @@ def test_float16_halves_it(pair):
     whole, half = (
         export(pair, "--rank=4", f"--precision={p}", output=p) for p in ("float32", "float16")
     )
-    stored = [load_file(folder / WEIGHTS_FILE) for folder in (whole, half)]
-    assert {a.dtype for a in stored[1].values()} == {np.dtype(np.float16)}
-    assert sum(a.nbytes for a in stored[0].values()) == 2 * sum(
-        a.nbytes for a in stored[1].values()
-    )
-    one, two = weights(whole), weights(half)
-    for name, value in one.items():
-        np.testing.assert_allclose(two[name], value, atol=2e-3, err_msg=name)
+    stored = [load_file(folder / WEIGHTS_FILE).values() for folder in (whole, half)]
+    assert {a.dtype for a in stored[1]} == {np.dtype(np.float16)}
+    assert sum(a.nbytes for a in stored[0]) == 2 * sum(a.nbytes for a in stored[1])
+    found = weights(half)
+    for name, value in weights(whole).items():
+        np.testing.assert_allclose(found[name], value, atol=2e-3, err_msg=name)
 
 
 def test_what_did_not_change_is_not_stored(pair, monkeypatch):
@@ -147,19 +137,14 @@ def test_a_link_to_the_folder(pair, tmp_path):
     assert weights(link).keys() == weights(pair / "trained").keys()
 
 
-def test_another_base_is_refused(pair, capsys):
+def test_another_base_is_refused(pair):
     folder = export(pair)
-    capsys.readouterr()
-    checkpoint = ModelFolder.open(str(pair / "base")).checkpoint
-    path = f"{checkpoint}.data-00000-of-00001"
-    content = bytearray(Path(path).read_bytes())
+    (path,) = (pair / "base").glob("*.data-00000-of-00001")
+    content = bytearray(path.read_bytes())
     content[100] ^= 1
-    Path(path).write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(InputError, match="must have the weights that it was made from, sha256"):
         load_folder(str(folder))
-    argv = [f"--model_dir={folder}", f"--output_dir={pair}/x", "--format=google"]
-    assert export_model(["export_model.py", *argv]) == 1
-    assert "must have the weights that it was made from" in one_line(capsys)
 
 
 def test_a_digest_is_of_all_shards(tmp_path):
@@ -214,50 +199,43 @@ def test_weights_that_fit_no_base(pair):
 # === What is refused ===
 
 
-def test_a_base_of_other_shapes():
-    base = SimpleNamespace(shapes={"bert/a": [3]}, read=lambda _: np.ones(3))
-    with pytest.raises(InputError, match=r"the same shapes. Received: bert/a \[3\] for \[1\]"):
-        split({"bert/a": np.ones(1)}, base, "bert/", 2)
-
-
-def test_weights_that_are_not_finite():
-    """The model's, of a head that the base lacks, or the base's."""
+def test_weights_that_have_no_difference():
+    """Those that are not finite are the model's, a head's that the base lacks, or the base's."""
     ones, infinite = np.ones((3, 3)), np.full((3, 3), np.inf)
-    for weights, of_base, name in (
-        ({"bert/a": infinite}, ones, "bert/a"),
-        ({"bert/a": ones, "head/a": infinite}, ones, "head/a"),
-        ({"bert/a": ones}, infinite, "bert/a"),
+    for weights, of_base, message in (
+        ({"bert/a": ones[:1]}, ones, r"the same shapes. Received: bert/a \[3, 3\] for \[1, 3\]"),
+        ({"bert/a": infinite}, ones, "needs finite weights. Received: .* in bert/a"),
+        ({"bert/a": ones, "head/a": infinite}, ones, "finite weights. Received: .* in head/a"),
+        ({"bert/a": ones}, infinite, "finite weights. Received: .* in bert/a"),
     ):
         base = SimpleNamespace(shapes={"bert/a": [3, 3]}, read=lambda _, found=of_base: found)
-        with pytest.raises(InputError, match=f"needs finite weights. Received: .* in {name}"):
+        with pytest.raises(InputError, match=message):
             split(weights, base, "bert/", 2)
 
 
-@pytest.mark.parametrize("role", ["model", "base", "base of a difference"])
-def test_an_export_replaces_nothing_that_it_reads(pair, capsys, role):
-    """Not even what is an earlier export."""
-    export_model(["", f"--model_dir={pair}/base", f"--output_dir={pair}/google", "--format=google"])
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "model, form", [("base", "google"), ("trained", "difference"), ("out", "google")]
+)
+def test_an_export_replaces_nothing_that_it_reads(pair, capsys, model, form):
+    """The model, its base, the base of a difference, not even if it is an earlier export."""
+    export_folder(pair / "base", pair / "google", "google")
     shutil.rmtree(pair / "base")
     (pair / "google").rename(pair / "base")
-    model, form = {
-        "model": ("base", "google"),
-        "base": ("trained", "difference"),
-        "base of a difference": ("out", "google"),
-    }[role]
     export(pair)
-    before = sorted((path, path.read_bytes()) for path in (pair / "base").iterdir())
-    flags = [f"--model_dir={pair}/{model}", f"--output_dir={pair}/base", f"--format={form}"]
-    flags += [f"--base_dir={pair}/base"] * (role == "base")
+    before = contents(pair / "base")
+    flags = [f"--base_dir={pair}/base"] * (form == "difference")
     capsys.readouterr()
-    assert export_model(["export_model.py", *flags]) == 1
+    export_folder(pair / model, pair / "base", form, *flags, status=1)
     assert "--output_dir must be another folder than the model's" in one_line(capsys)
-    assert sorted((path, path.read_bytes()) for path in (pair / "base").iterdir()) == before
+    assert contents(pair / "base") == before
 
 
 def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
-    trained, base = f"--model_dir={pair}/trained", f"--base_dir={pair}/base"
-    out = ["--format=difference", f"--output_dir={tmp_path}/refused"]
-    first = export(pair)
+    base, first = f"--base_dir={pair}/base", export(pair)
     write_folder(tmp_path / "wide", sizes={"intermediate_size": 96})
     write_folder(tmp_path / "other")
     vocabulary = tmp_path / "other/vocab.txt"
@@ -265,17 +243,17 @@ def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
     write_folder(tmp_path / "korean")
     (tmp_path / "korean/tokenizer_config.json").write_text('{"kind": "korean"}')
     capsys.readouterr()
-    for flags, message in (
-        ([trained], "needs --base_dir. Received: none"),
-        ([f"--model_dir={pair}/base", base], "needs a fine-tuned model"),
-        ([trained, base, "--generator"], "--generator must be off with --format=difference"),
-        ([trained, f"--base_dir={first}"], "a difference itself"),
-        ([trained, f"--base_dir={tmp_path}/wide"], "the same configuration"),
-        ([trained, f"--base_dir={tmp_path}/other"], "the same tokenizer"),
-        ([trained, f"--base_dir={tmp_path}/korean"], "the same tokenizer"),
-        ([trained, base, "--rank=0"], "--rank must be"),
-        ([trained, base, "--precision=int8"], "--precision=int8 must be given with"),
+    for model, flags, message in (
+        ("trained", [], "needs --base_dir. Received: none"),
+        ("base", [base], "needs a fine-tuned model"),
+        ("trained", [base, "--generator"], "--generator must be off with --format=difference"),
+        ("trained", [f"--base_dir={first}"], "a difference itself"),
+        ("trained", [f"--base_dir={tmp_path}/wide"], "the same configuration"),
+        ("trained", [f"--base_dir={tmp_path}/other"], "the same tokenizer"),
+        ("trained", [f"--base_dir={tmp_path}/korean"], "the same tokenizer"),
+        ("trained", [base, "--rank=0"], "--rank must be"),
+        ("trained", [base, "--precision=int8"], "--precision=int8 must be given with"),
     ):
-        assert export_model(["export_model.py", *flags, *out]) == 1
+        export_folder(pair / model, tmp_path / "refused", "difference", *flags, status=1)
         assert message in one_line(capsys)
         assert not (tmp_path / "refused").exists()

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_arrays, google_variables
+from bert_tf.checkpoint import google_arrays
 from korean_bert import load_model
 from model_formats.electra_generator import generator_alone
 from model_formats.load_folder import load_folder
 from model_formats.transformers_files.electra_classifier import as_two_layers
-from run_scripts.conversion.export_model import main
 from run_scripts.tools import fill_masks
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import export_folder, write_folder
+from tests.support.tiny_models import weights_of
 
 BOTH = ("generator/", "discriminator_predictions/")
 
@@ -24,8 +24,7 @@ def test_more_classes_than_the_head_has_room_for():
 def test_google_s_names(tmp_path):
     """The folder for google-research/electra has both networks; tanh is refused, erf is not."""
     write_folder(tmp_path / "in", "electra", names=BOTH)
-    argv = [f"--model_dir={tmp_path}/in", f"--output_dir={tmp_path}/out", "--format=google"]
-    assert main(["export_model", *argv]) == 0
+    export_folder(tmp_path / "in", tmp_path / "out", "google")
     names = set(google_arrays(str(tmp_path / "out" / "electra_model.ckpt")).shapes)
     # Of google-research/electra's graph, as run_pretraining.py and modeling.py name them.
     assert names >= {
@@ -37,19 +36,16 @@ def test_google_s_names(tmp_path):
         "discriminator_predictions/dense/kernel", "discriminator_predictions/dense_1/bias",
     }  # fmt: skip
     assert not any("bert" in name or "cls" in name for name in names)
-    one, two = (load_folder(str(tmp_path / name)) for name in ("in", "out"))
-    for name, variable in google_variables(one.model).items():
-        np.testing.assert_array_equal(google_variables(two.model)[name], variable, err_msg=name)
+    one, two = (weights_of(load_folder(str(tmp_path / name)).model) for name in ("in", "out"))
+    np.testing.assert_equal(two, one)
     write_folder(tmp_path / "tanh", "electra", sizes={"hidden_act": "gelu"}, names=BOTH)
-    argv[0] = f"--model_dir={tmp_path}/tanh"
-    assert main(["export_model", *argv]) == 1
+    export_folder(tmp_path / "tanh", tmp_path / "out", "google", status=1)
 
 
 def test_masks_are_filled_by_the_generator(tmp_path, capsys):
     """Of the folder with both networks, by program and in Python; and of the generator alone."""
     write_folder(tmp_path / "in", "electra", names=BOTH)
-    argv = [f"--model_dir={tmp_path}/in", f"--output_dir={tmp_path}/out", "--generator"]
-    assert main(["export_model", *argv, "--format=huggingface"]) == 0
+    export_folder(tmp_path / "in", tmp_path / "out", "huggingface", "--generator")
     text = "the book [MASK] red"
     one, two = (load_model(tmp_path / name).fill_mask(text, max_pieces=1) for name in ("in", "out"))
     assert [guess.text for guess in one[0]] == [guess.text for guess in two[0]]
@@ -65,9 +61,7 @@ def test_masks_are_filled_by_the_generator(tmp_path, capsys):
 
 def test_a_discriminator_alone_fills_no_masks(tmp_path):
     write_folder(tmp_path / "in", "electra", names=BOTH)
-    argv = [f"--model_dir={tmp_path}/in", f"--output_dir={tmp_path}/out", "--format=huggingface"]
-    assert main(["export_model", *argv]) == 0
-    model = load_model(tmp_path / "out")
+    model = load_model(export_folder(tmp_path / "in", tmp_path / "out"))
     with pytest.raises(InputError, match="guesses need a pre-trained model"):
         model.fill_mask("the book [MASK] red")
     with pytest.raises(InputError, match="--generator needs an ELECTRA with both networks"):

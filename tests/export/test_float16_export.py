@@ -9,21 +9,22 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from bert_tf.checkpoint import google_arrays, write_arrays
 from model_formats.huggingface import export as export_module
 from model_formats.load_folder import load_folder
 from model_formats.weights import as_float16
 from run_scripts import classifier
-from run_scripts.conversion import export_model
 from tests.support.crosses import slow
-from tests.support.models.model_folders import drop_weights, write_folder
+from tests.support.models.model_folders import drop_weights, export_folder, write_folder
 from tests.support.programs import features, one_line
 from tests.support.task_data import WORDS, write_splits
+from tests.support.tiny_models import weights_of
 
 
-def run(folder, output, *flags):
-    flags = [f"--model_dir={folder}", f"--output_dir={output}", "--format=huggingface", *flags]
-    return export_model.main(["export_model", "--precision=float16", *flags])
+def export(top, status=0):
+    """Exports the model in the folder "in" to "out"."""
+    flags = "huggingface", "--precision=float16"
+    return export_folder(top / "in", top / "out", *flags, status=status)
 
 
 @pytest.mark.parametrize(
@@ -35,18 +36,17 @@ def run(folder, output, *flags):
 )
 def test_the_weights_are_rounded_once(kind, task, tmp_path):
     write_folder(tmp_path / "in", kind, task)
-    assert run(tmp_path / "in", tmp_path / "out") == 0
-    stored = load_file(tmp_path / "out" / "model.safetensors")
+    stored = load_file(export(tmp_path) / "model.safetensors")
     assert {array.dtype for array in stored.values()} == {np.dtype(np.float16)}
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["dtype"] == "float32"  # what transformers computes in
     before, after = (load_folder(str(tmp_path / name)) for name in ("in", "out"))
-    original = google_variables(before.model)
-    for name, variable in google_variables(after.model).items():
-        assert variable.dtype == "float32"
+    original = weights_of(before.model)
+    for name, array in weights_of(after.model).items():
+        assert array.dtype == "float32"
         if name not in after.missing:
-            rounded = np.asarray(original[name]).astype(np.float16)
-            np.testing.assert_array_equal(variable, rounded.astype(np.float32), err_msg=name)
+            rounded = original[name].astype(np.float16)
+            np.testing.assert_array_equal(array, rounded.astype(np.float32), err_msg=name)
     assert after.trained_positions == before.trained_positions == 16
 
 
@@ -54,17 +54,14 @@ def test_a_value_that_float16_lacks(tmp_path, capsys):
     write_folder(tmp_path / "in")
     prefix = str(tmp_path / "in" / "model.ckpt-3")
     arrays = google_arrays(prefix)
-    for value, said in ((65519.0, None), (65520.0, "65520"), (-1e6, "-1e+06"), (np.nan, "nan")):
-        kept = {name: arrays.read(name) for name in arrays.shapes}
-        kept["bert/pooler/dense/bias"][3] = value
-        rounded = {"pooler": kept["bert/pooler/dense/bias"]}
-        if said is None:  # the largest one is 65,504, to which this is rounded
-            assert as_float16(rounded)["pooler"][3] == 65504
-            continue
+    assert as_float16({"a": np.float32([65519])})["a"] == 65504  # the largest, to which it rounds
+    for value in (65520.0, -1e6, np.nan):
         with pytest.raises(InputError, match="at most 65,504"):
-            as_float16(rounded)
+            as_float16({"a": np.float32([1, value])})
+    kept = {name: arrays.read(name) for name in arrays.shapes}
+    kept["bert/pooler/dense/bias"][3] = np.nan
     write_arrays(prefix, kept)
-    assert run(tmp_path / "in", tmp_path / "out") == 1
+    export(tmp_path, status=1)
     message = one_line(capsys)
     assert "must hold every weight, at most 65,504" in message
     assert "Received: nan in bert.pooler.dense.bias" in message
@@ -77,7 +74,7 @@ def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch)
     write_folder(tmp_path / "in")
     dropped = {"both": "none", "no sentence head": "cls/seq", "encoder": "cls/"}[head]
     drop_weights(tmp_path / "in" / "model.ckpt-3", dropped)
-    assert run(tmp_path / "in", tmp_path / "out") == 0
+    export(tmp_path)
 
     def damaged(arrays):
         return {name: array * np.float16(1.1) for name, array in as_float16(arrays).items()}
@@ -93,7 +90,7 @@ def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch)
 def test_programs_compute_in_float32(tmp_path, capsys):
     """Features and fine-tuning, by the folder and by the file."""
     write_folder(tmp_path / "in")
-    assert run(tmp_path / "in", tmp_path / "out") == 0
+    export(tmp_path)
     (tmp_path / "text.txt").write_text("the book is red.\n나는 학교에 갔다.\n")
     argv = (tmp_path / "text.txt", tmp_path / "x.npz", "--max_seq_length=16")
     expected, found = (features(*argv, f"--model_dir={tmp_path}/{name}") for name in ("in", "out"))

@@ -19,10 +19,19 @@ FOLDERS = TEST_DATA / "transformers"
 
 
 def exported(folder, output, **options):
+    """The configuration of a folder's export, and how it is loaded."""
     output.mkdir()
-    loaded = load_folder(str(folder))
-    how = export(loaded, str(output), **options)
-    return loaded, json.loads((output / "config.json").read_text()), how
+    how = export(load_folder(str(folder)), str(output), **options)
+    return json.loads((output / "config.json").read_text()), how
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def card(folder, output, **options):
+    exported(folder, output, **options)
+    return (output / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -30,17 +39,13 @@ def exported(folder, output, **options):
 )
 def test_what_transformers_wrote_is_written_again(name, tmp_path):
     """Its class, and all arrays under the same names, those that are transposed too."""
-    _, config, how = exported(FOLDERS / name, tmp_path / "out")
+    config, how = exported(FOLDERS / name, tmp_path / "out")
     (architecture,) = json.loads((FOLDERS / name / "config.json").read_text())["architectures"]
     assert config["architectures"] == [architecture]
     assert how.split("; ")[0] == f"transformers.{architecture}.from_pretrained('{{folder}}')"
-    wanted, found = (
-        load_file(folder / "model.safetensors") for folder in (FOLDERS / name, tmp_path / "out")
-    )
-    assert found.keys() == wanted.keys()
-    for key, array in found.items():
-        assert array.dtype == np.float32
-        np.testing.assert_array_equal(array, wanted[key], err_msg=key)
+    wanted, found = weights(FOLDERS / name), weights(tmp_path / "out")
+    np.testing.assert_equal(found, wanted)
+    assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_what_transformers_wrote_is_written_again(name, tmp_path):
 def test_names_of_other_heads(task, head, pooler, tmp_path):
     write_folder(tmp_path / "in", "albert", task)
     exported(tmp_path / "in", tmp_path / "out")
-    names = load_file(tmp_path / "out" / "model.safetensors").keys()
+    names = weights(tmp_path / "out").keys()
     others = {name for name in names if not name.startswith("albert.")}
     assert others == {f"{head}.weight", f"{head}.bias"}
     assert ("albert.pooler.weight" in names) == pooler
@@ -62,7 +67,7 @@ def test_names_of_other_heads(task, head, pooler, tmp_path):
 
 def test_configuration(tmp_path):
     write_folder(tmp_path / "in", "albert", "classification", {"hidden_act": "gelu_erf"})
-    _, config, _ = exported(tmp_path / "in", tmp_path / "out")
+    config, _ = exported(tmp_path / "in", tmp_path / "out")
     assert config["hidden_act"] == "gelu" and config["model_type"] == "albert"
     assert config["architectures"] == ["AlbertForSequenceClassification"]
     assert config["id2label"] == {"0": "나쁨", "1": "보통", "2": "좋음"}
@@ -72,7 +77,7 @@ def test_configuration(tmp_path):
     assert special == [0, 2, 3]
     assert (config["vocab_size"], config["embedding_size"]) == (60, 16)
     write_folder(tmp_path / "bert", "bert")
-    _, config, _ = exported(tmp_path / "bert", tmp_path / "bert-out")
+    config, _ = exported(tmp_path / "bert", tmp_path / "bert-out")
     assert config["hidden_act"] == "gelu_new" and "problem_type" not in config
 
 
@@ -80,9 +85,9 @@ def test_a_missing_sentence_head(tmp_path):
     """It is not written with random values: the class is one that has none."""
     write_folder(tmp_path / "in")
     drop_weights(tmp_path / "in" / "model.ckpt-3", "seq_relationship")
-    _, config, _ = exported(tmp_path / "in", tmp_path / "out")
+    config, _ = exported(tmp_path / "in", tmp_path / "out")
     assert config["architectures"] == ["BertForMaskedLM"]
-    names = load_file(tmp_path / "out" / "model.safetensors").keys()
+    names = weights(tmp_path / "out")
     assert not any("seq_relationship" in name or "pooler" in name for name in names)
 
 
@@ -108,9 +113,8 @@ def test_shards(tmp_path):
     assert set(files) == {f"model-{i + 1:05d}-of-{count:05d}.safetensors" for i in range(count)}
     assert index["weight_map"] == {n: file for file, arrays in files.items() for n in arrays}
     merged = {n: array for arrays in files.values() for n, array in arrays.items()}
-    whole = load_file(tmp_path / "one" / "model.safetensors")
-    assert merged.keys() == whole.keys()
-    assert all(np.array_equal(merged[n], whole[n]) for n in whole)
+    whole = weights(tmp_path / "one")
+    np.testing.assert_equal(merged, whole)
     assert index["metadata"]["total_size"] == sum(array.nbytes for array in whole.values())
     assert all(sum(a.nbytes for a in arrays.values()) <= 20_000 for arrays in files.values())
 
@@ -120,11 +124,6 @@ def test_division_into_shards():
     assert [list(shard) for shard in split_into_shards(arrays, 6)] == [["a", "b"], ["c"]]
     assert [list(shard) for shard in split_into_shards(arrays, 5)] == [["a"], ["b"], ["c"]]
     assert len(split_into_shards(arrays, None)) == 1
-
-
-def card(folder, output):
-    exported(folder, output)
-    return (output / "README.md").read_text()
 
 
 def test_the_card_says_what_the_folder_records(tmp_path):
@@ -142,39 +141,24 @@ def test_the_card_says_what_the_folder_records(tmp_path):
     (folder / "eval_results.txt").write_text(results.format(2))
     assert "## Evaluation" not in card(folder, tmp_path / "2")
     (folder / "eval_results.txt").write_text(results.format(3))
-    assert "## Evaluation\n\n| | |\n|---|---|\n| eval_accuracy | 0.8750 |" in card(
-        folder, tmp_path / "3"
-    )
+    shown = "## Evaluation\n\n| | |\n|---|---|\n| eval_accuracy | 0.8750 |"
+    assert shown in card(folder, tmp_path / "3")
 
 
 def test_a_text_for_the_card(tmp_path):
     """It takes the place of the title; the lines at its top join those of the card."""
     write_folder(tmp_path / "in")
     text = "---\nlicense: cc-by-sa-4.0\n---\n# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n"
-    exported(tmp_path / "in", tmp_path / "out", card_text=text)
-    made = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    head = (
-        "---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlicense: cc-by-sa-4.0\n---\n\n"
-    )
-    assert made.startswith(f"{head}# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n\n## With trans")
+    made = card(tmp_path / "in", tmp_path / "out", card_text=text)
+    head = "library_name: transformers\npipeline_tag: fill-mask\nlicense: cc-by-sa-4.0"
+    body = "# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n\n## With trans"
+    assert made.startswith(f"---\n{head}\n---\n\n{body}")
     assert "# BERT" not in made and "## Network" in made
-    again = "---\npipeline_tag: other\nlibrary_name: transformers\n---\nText."
-    exported(tmp_path / "in", tmp_path / "again", card_text=again)
-    made = (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
-    # No key stands there twice.
-    assert made.startswith("---\npipeline_tag: other\nlibrary_name: transformers\n---\n\nText.")
-    exported(tmp_path / "in", tmp_path / "plain", card_text="Nothing but text.\n---\n")
-    made = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
+    again = "---\npipeline_tag: other\nlibrary_name: transformers\n---\n"  # no key is there twice
+    made = card(tmp_path / "in", tmp_path / "again", card_text=f"{again}Text.")
+    assert made.startswith(f"{again}\nText.")
+    made = card(tmp_path / "in", tmp_path / "plain", card_text="Nothing but text.\n---\n")
     assert "---\n\nNothing but text.\n---\n\n## With transformers" in made
-
-
-def test_the_records_of_the_training_go_along(tmp_path):
-    stages = [{"program": "pre-training", "corpus": {"documents": 7}}]
-    write_folder(tmp_path / "in")
-    (tmp_path / "in" / "training.json").write_text(json.dumps(stages))
-    exported(tmp_path / "in", tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "training.json").read_text()) == stages
-    assert load_folder(str(tmp_path / "out")).trained_positions == 16
 
 
 def test_another_folder_s_checkpoint_has_no_record_of_this_one(tmp_path):
@@ -203,6 +187,9 @@ def test_the_card_of_a_pre_trained_model(tmp_path):
     ]
     (folder / "training.json").write_text(json.dumps(stages))
     text = card(folder, tmp_path / "out")
+    # The records go along.
+    assert json.loads((tmp_path / "out" / "training.json").read_text()) == stages
+    assert load_folder(str(tmp_path / "out")).trained_positions == 16
     assert "pipeline_tag: fill-mask" in text and "# ALBERT, pre-trained on masked words" in text
     corpus_table = "| | 1 | 2 |\n|---|---|---|\n| documents | 7 | |\n| text | a\\|b c | |\n"
     assert f"## Pre-training: corpus\n\n{corpus_table}" in text

@@ -8,7 +8,7 @@ from bert_tf.encoder import EncoderModel
 from model_formats.keras_file import FILE, export
 from model_formats.load_folder import load_folder
 from tests.support.models.model_folders import drop_weights, write_folder
-from tests.support.paths import run_python
+from tests.support.paths import printed_by
 
 INPUTS = {"input_ids": np.array([[2, 7, 5, 3]], np.int32)}  # [B, T]
 
@@ -45,19 +45,15 @@ def test_fine_tuned_models(kind, task, settings, tmp_path):
 def test_the_printed_command_loads_it(tmp_path):
     write_folder(tmp_path / "in")
     loaded, how = exported(tmp_path / "in", tmp_path / "out")
-    ids = INPUTS["input_ids"].tolist()
-    code = (
-        f"model = {{}}; import numpy; ids = numpy.array({ids}, 'int32'); "
-        "inputs = {'input_ids': ids, 'masked_lm_positions': ids * 0 + 1}; "
-        "print(float(model(inputs)['masked_lm_logits'][0, 0, 7]))"
-    )
     assert how.startswith("import keras, bert_tf.model, bert_tf.pretraining; ")  # as the guide says
     statements, _, load = how.rpartition("; ")
-    done = run_python("-c", f"{statements}; {code.replace('{}', load, 1)}")
-    assert done.returncode == 0, done.stderr
-    positions = np.ones_like(INPUTS["input_ids"])
-    logits = loaded.model({**INPUTS, "masked_lm_positions": positions})["masked_lm_logits"]
-    assert float(done.stdout) == pytest.approx(float(logits[0, 0, 7]), abs=1e-6)
+    inputs = {**INPUTS, "masked_lm_positions": np.ones_like(INPUTS["input_ids"])}
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    compute = f"outputs = {load}(dict(numpy.load({str(tmp_path / 'inputs.npz')!r})))"
+    show = "print(float(outputs['masked_lm_logits'][0, 0, 7]))"
+    printed = printed_by("-c", f"{statements}; import numpy; {compute}; {show}")
+    logits = loaded.model(inputs)["masked_lm_logits"]
+    assert float(printed) == pytest.approx(float(logits[0, 0, 7]), abs=1e-6)
 
 
 def test_weights_that_are_missing(tmp_path):

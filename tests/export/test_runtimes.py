@@ -22,33 +22,27 @@ from tests.support.models.model_folders import VALUES, write_folder
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
 DTYPES = {"onnx": "int64", "litert": "int32"}
 
-# Every head: its task and what its folder records.
+# Every head: its task, what its folder records, its outputs.
 HEADS = {
-    "pretraining": ("pretraining", {}),
-    "classification": ("classification", {}),
-    "layers": ("classification", {"feature_layers": "0,-1"}),
-    "ner": ("ner", {}),
-    "spans": ("question_answering", {"start_n_top": 0}),
-    "beam": ("question_answering", {"start_n_top": 3, "end_n_top": 2}),
-    "multiple_choice": ("multiple_choice", {}),
-}
-
-OUTPUTS = {
-    "pretraining": ["masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"],
-    "classification": ["logits"],
-    "layers": ["logits"],
-    "ner": ["logits"],
-    "spans": ["end_logits", "start_logits"],
-    "beam": [
-        "cls_logits", "end_top_index", "end_top_log_probs", "start_top_index",
-        "start_top_log_probs",
-    ],
-    "multiple_choice": ["logits"],
+    "pretraining": (
+        "pretraining", {},
+        ["masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"],
+    ),
+    "classification": ("classification", {}, ["logits"]),
+    "layers": ("classification", {"feature_layers": "0,-1"}, ["logits"]),
+    "ner": ("ner", {}, ["logits"]),
+    "spans": ("question_answering", {"start_n_top": 0}, ["end_logits", "start_logits"]),
+    "beam": (
+        "question_answering", {"start_n_top": 3, "end_n_top": 2},
+        ["cls_logits", "end_top_index", "end_top_log_probs", "start_top_index",
+         "start_top_log_probs"],
+    ),
+    "multiple_choice": ("multiple_choice", {}, ["logits"]),
 }  # fmt: skip
 
 
 def load(folder, kind, head, **sizes):
-    task, settings = HEADS[head]
+    task, settings, _ = HEADS[head]
     write_folder(folder, kind, task, sizes, **settings)
     return load_folder(str(folder))
 
@@ -88,7 +82,7 @@ def test_the_graph_computes_rows_of_any_number_and_length(tmp_path, kind, head):
     for batch, length in ((1, 32), (3, 7)):
         inputs = sample_inputs(loaded, batch, length, tf.int64, seed=length)
         found = run(inputs)
-        assert sorted(found) == OUTPUTS[head]
+        assert sorted(found) == HEADS[head][2]
         wanted = outputs_of(loaded, inputs)
         for name, value in found.items():
             np.testing.assert_allclose(value, wanted[name], atol=1e-5, err_msg=name)
@@ -123,35 +117,27 @@ def test_options_are_an_axis_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("recorded", "wanted"),
+    ("task", "recorded", "task_type"),
     [
-        ({"task_type": "multi_label"}, "multi_label"),
-        ({"task_type": "single_label"}, "single_label"),
-        ({"task_type": "regression", "labels": None}, "regression"),
+        ("pretraining", {}, None),
+        ("ner", {}, None),
+        ("question_answering", {"start_n_top": 0}, None),
+        ("multiple_choice", {}, None),
+        ("classification", {"task_type": "multi_label"}, "multi_label"),
+        ("classification", {"task_type": "single_label"}, "single_label"),
+        ("classification", {"task_type": "regression", "labels": None}, "regression"),
         # Without the flag, a folder records no type.
-        ({"task_type": None}, "single_label"),
-        ({"task_name": "korsts", "task_type": None, "labels": None}, "regression"),
-        ({"task_name": "nsmc", "task_type": None, "labels": None}, "single_label"),
+        ("classification", {}, "single_label"),
+        ("classification", {"task_name": "korsts", "labels": None}, "regression"),
+        ("classification", {"task_name": "nsmc", "labels": None}, "single_label"),
     ],
 )
-def test_what_the_logits_of_a_classifier_mean(tmp_path, recorded, wanted):
-    write_folder(tmp_path, "bert", "classification", {"num_hidden_layers": 1}, **recorded)
+def test_settings(tmp_path, task, recorded, task_type):
+    write_folder(tmp_path, "bert", task, {"num_hidden_layers": 1}, **recorded)
     loaded = load_folder(str(tmp_path))
-    settings = describe(loaded, make_graph(loaded, "int32"), "float32")["settings"]
-    assert (settings["task_type"], settings["max_seq_length"]) == (wanted, 16)
-
-
-def test_the_settings_of_other_tasks(tmp_path):
-    wanted = {
-        "pretraining": {},
-        "ner": {"task_name": "conll", "labels": "O,B-LC,I-LC", "max_seq_length": 16},
-        "spans": {**VALUES["question_answering"], "start_n_top": 0},
-        "multiple_choice": VALUES["multiple_choice"],
-    }
-    for head, settings in wanted.items():
-        loaded = load(tmp_path / head, "bert", head, num_hidden_layers=1)
-        description = describe(loaded, make_graph(loaded, "int32"), "float32")
-        assert description["settings"] == settings, head
+    wanted = {**VALUES.get(task, {}), **recorded, "task_type": task_type}
+    found = describe(loaded, make_graph(loaded, "int32"), "float32")["settings"]
+    assert found == {name: value for name, value in wanted.items() if value is not None}
 
 
 def test_a_file_that_computes_something_else_is_refused(tmp_path):
@@ -197,7 +183,7 @@ def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
         for batch, length in ((1, 9), (5, 17)):
             inputs = sample_inputs(loaded, batch, length, tf.as_dtype(DTYPES[form]), seed=length)
             found, wanted = run(inputs), outputs_of(loaded, inputs)
-            assert sorted(found) == OUTPUTS[head]
+            assert sorted(found) == HEADS[head][2]
             for name, value in found.items():
                 if precision == "float32" or not name.endswith("index"):
                     np.testing.assert_allclose(value, wanted[name], atol=bound, err_msg=name)

@@ -11,8 +11,7 @@ from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.similarity.ranking import unit_vectors
 from korean_bert import load_model
 from run_scripts.conversion.export_model import FORMATS
-from run_scripts.conversion.export_model import main as export_model
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import export_folder, write_folder
 from tests.support.paths import run_python
 
 pytestmark = pytest.mark.slow
@@ -45,10 +44,8 @@ def test_every_export_has_our_vectors(tmp_path, kind, pooling):
     for name, (form, precision, _) in EXPORTS.items():
         if any(importlib.util.find_spec(library) is None for library in FORMATS[form].libraries):
             continue
-        folder = tmp_path / name
-        flags = [f"--model_dir={tmp_path / 'model'}", f"--output_dir={folder}", f"--format={form}"]
-        flags += [f"--precision={precision}"] if precision else []
-        assert export_model(["export_model.py", *flags]) == 0
+        flags = [f"--precision={precision}"] if precision else []
+        folder = export_folder(tmp_path / "model", tmp_path / name, form, *flags)
         jobs[name] = {
             "format": form, "folder": str(folder), "outputs": str(tmp_path / f"{name}.npy"),
             "inputs": str(tmp_path / "rows.npz"), "texts": TEXTS,
