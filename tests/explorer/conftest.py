@@ -12,7 +12,7 @@ def chromium():
     """One for all tests of a file; they are skipped where it cannot be had."""
     for package in ("starlette", "uvicorn", "selenium"):
         pytest.importorskip(package, reason="the extras explore and test are not installed")
-    from headless_chromium import PROGRAMS, open_browser
+    from explore_browser import PROGRAMS, open_browser
 
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         pytest.skip(f"needs {' and '.join(missing)} (Debian: chromium chromium-driver)")

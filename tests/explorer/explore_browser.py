@@ -1,8 +1,64 @@
-"""What tests do with explore's page in a browser."""
+"""A Chromium without a screen, and what tests do with explore's page in it."""
 
-from headless_chromium import photograph, set_screen, wait_until
+import base64
+import contextlib
+import shutil
+import time
+
+from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+# Seconds: a busy machine is slow.
+PATIENCE = 300
+
+PROGRAMS = ("chromium", "chromedriver")  # Debian's chromium and chromium-driver
+
+
+@contextlib.contextmanager
+def open_browser(language="ko-KR"):
+    """A Chromium of selenium that speaks a language."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which(PROGRAMS[0])
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--lang={language}")
+    options.add_experimental_option("prefs", {"intl.accept_languages": language})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which(PROGRAMS[1]))
+    browser = webdriver.Chrome(options, service)
+    try:
+        browser.set_page_load_timeout(PATIENCE)
+        browser.set_script_timeout(PATIENCE)
+        yield browser
+    finally:
+        browser.quit()
+
+
+def set_size(browser, width, height):
+    """The size of the page in pixels."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def set_screen(browser, width, height=900, scheme="light"):
+    """The size of the page, and the system's colours."""
+    set_size(browser, width, height)
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def wait_until(browser, condition, seconds=PATIENCE):
+    """Waits until a function of the browser returns something true, and returns that."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(Exception):  # what it looks for may not be there yet
+            if found := condition(browser):
+                return found
+        time.sleep(0.1)
+    raise TimeoutError(f"the page did not come to it: {browser.current_url}")
 
 
 def wait_until_ready(browser):
@@ -19,10 +75,11 @@ def picture(browser, path):
     width = browser.execute_script("return document.documentElement.clientWidth")
     for _ in range(2):  # a long field grows with the screen, and the page with the field
         height = browser.execute_script("return document.documentElement.scrollHeight")
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        set_size(browser, width, height)
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-    path.write_bytes(photograph(browser, clip))
+    options = {"format": "png", "clip": clip}
+    found = browser.execute_cdp_cmd("Page.captureScreenshot", options)
+    path.write_bytes(base64.b64decode(found["data"]))
 
 
 def open_page(browser, port, width=1000):
@@ -36,6 +93,18 @@ def open_page(browser, port, width=1000):
 
 def find(browser, selector):
     return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def click(browser, selector, number=0):
+    """Clicks one of the elements, and waits for the answers."""
+    find(browser, selector)[number].click()
+    wait_until_ready(browser)
+
+
+def choose(browser, name, value):
+    """Chooses a value of a list, and waits for the answers."""
+    Select(browser.find_element(By.ID, name)).select_by_value(value)
+    wait_until_ready(browser)
 
 
 def write(browser, name, text):

@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from explore_browser import picture, wait_until_ready
+from explore_browser import choose, open_browser, open_tab, picture, set_screen, wait_until_ready
 from explore_page import served
 from explore_requests import ask
-from headless_chromium import open_browser, set_screen
 from PIL import Image
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select
 
 from korean_bert import load_model
 
-LANGUAGES = {"ko": "ko-KR", "en": "en-US"}
+LANGUAGES = {".ko": "ko-KR", "": "en-US"}
 
 # Colours of a picture: enough for smooth edges of letters, and a third of the bytes.
 COLOURS = 128
@@ -38,24 +36,17 @@ class Picture(NamedTuple):
 
     name: str
     tab: str
-    language: str
-    scheme: str
-    width: int
+    scheme: str = "light"
+    width: int = 1000
     with_head: bool = False  # of attention: one head, chosen by `choose_head`
 
 
 OF_PRETRAINED = (
-    Picture("explore.png", "pieces", "en", "light", 1000),
-    Picture("explore.ko.png", "pieces", "ko", "light", 1000),
-    Picture("explore_attention.png", "attention", "en", "dark", 1000, True),
-    Picture("explore_senses.png", "senses", "en", "light", 400),
-    Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000, True),
-    Picture("explore_senses.ko.png", "senses", "ko", "light", 400),
+    Picture("explore", "pieces"),
+    Picture("explore_attention", "attention", "dark", with_head=True),
+    Picture("explore_senses", "senses", width=400),
 )
-OF_VECTORS = (
-    Picture("explore_search.png", "search", "en", "light", 1000),
-    Picture("explore_search.ko.png", "search", "ko", "light", 1000),
-)
+OF_VECTORS = (Picture("explore_search", "search"),)
 
 
 def main():
@@ -66,11 +57,10 @@ def main():
     model = load_model(flags.model_dir)
     with served(model) as port:
         address = f"http://127.0.0.1:{port}/"
-        for language in LANGUAGES:
-            with open_browser(LANGUAGES[language]) as browser:
+        for end, language in LANGUAGES.items():
+            with open_browser(language) as browser:
                 for each in pictures_of(model.loaded.task):
-                    if each.language == language:
-                        take(browser, address, each, flags.output_dir)
+                    take(browser, address, each, flags.output_dir / f"{each.name}{end}.png")
 
 
 def pictures_of(task):
@@ -79,28 +69,23 @@ def pictures_of(task):
         return OF_PRETRAINED
     if task == "similarity":
         return OF_VECTORS
-    return (
-        Picture(f"explore_{task}.png", "prediction", "en", "light", 1000),
-        Picture(f"explore_{task}.ko.png", "prediction", "ko", "light", 1000),
-    )
+    return (Picture(f"explore_{task}", "prediction"),)
 
 
-def take(browser, address, wanted, folder):
+def take(browser, address, wanted, path):
     """Saves a picture; what the browser complains of is printed."""
     set_screen(browser, wanted.width, HEIGHT, wanted.scheme)
     browser.get(address)
     wait_until_ready(browser)
-    browser.find_element(By.ID, f"tab-{wanted.tab}").click()
-    wait_until_ready(browser)
+    open_tab(browser, wanted.tab)
     if wanted.with_head:
         choose_head(browser, address)
     browser.execute_script("document.activeElement.blur()")
-    path = folder / wanted.name
     picture(browser, path)
     Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
     print(path, f"{path.stat().st_size / 1000:.0f} KB", flush=True)
     for entry in browser.get_log("browser"):
-        print(wanted.name, entry["level"], entry["message"])
+        print(path.name, entry["level"], entry["message"])
 
 
 def choose_head(browser, address):
@@ -112,11 +97,9 @@ def choose_head(browser, address):
         for layer in heads
         for levels in layer
     ]
-    for name, number in zip(
-        ("layer", "head"), divmod(np.argmax(largest), len(heads[0])), strict=True
-    ):
-        Select(browser.find_element(By.ID, name)).select_by_value(str(number + 1))
-    wait_until_ready(browser)
+    numbers = divmod(np.argmax(largest), len(heads[0]))
+    for name, number in zip(("layer", "head"), numbers, strict=True):
+        choose(browser, name, str(number + 1))
 
 
 if __name__ == "__main__":

@@ -86,11 +86,11 @@ def test_masks_have_places(explored, text):
 def test_guesses(explored):
     found = answer(explored, "guesses", text=MASKED, top=3, max_pieces=2)
     expected = explored.model.fill_mask(MASKED, 3, max_pieces=2)
-    shown = [[each["text"] for each in guesses] for guesses in found["masks"]]
-    assert shown == [[each.text for each in guesses] for guesses in expected]
-    shares = [each["probability"] for each in found["masks"][0]]
-    assert shares == pytest.approx([each.probability for each in expected[0]], abs=1e-6)
-    assert shares[0] > shares[-1] > 0
+    for guesses, wanted in zip(found["masks"], expected, strict=True):
+        assert [each["text"] for each in guesses] == [each.text for each in wanted]
+        shares = [each["probability"] for each in guesses]
+        assert shares == pytest.approx([each.probability for each in wanted], abs=1e-6)
+        assert shares[0] > shares[-1] > 0
 
 
 def test_attention_of_heads_and_averages(explored):
@@ -135,26 +135,22 @@ def test_small_pictures_keep_the_largest():
     np.testing.assert_array_equal(shrink(shares[:, :, :9, :9]), shares[:, :, :9, :9])
 
 
-def test_neighbours_and_cuts(explored):
+def test_neighbours(explored):
     found = answer(explored, "neighbours", word="학교", top=4)
     expected = explored.model.nearest("학교", 4)
     assert [each["piece"] for each in found["neighbours"]] == [each.piece for each in expected]
     assert found["pieces"] == ["학교"]
-    tiny, letters = answer(explored, "cuts", text="나는 학교에")["cuts"]
-    assert (tiny["name"], letters["name"]) == ("tiny", "letters")
-    assert [tuple(each.values()) for each in tiny["pieces"]] == [
-        ("나", 0), ("##는", 0), ("학교", 1), ("##에", 1),
-    ]  # fmt: skip
-    numbered = [(letter, number) for number, letter in enumerate("나는 학교에")]
-    assert [tuple(each.values()) for each in letters["pieces"]] == numbered
 
 
-def test_cuts_show_masks_as_the_text_has_them(explored):
+def test_cuts_with_the_numbers_of_their_words(explored):
     tiny, letters = answer(explored, "cuts", text="나는 [MASK]에 갔다")["cuts"]
+    assert (tiny["name"], letters["name"]) == ("tiny", "letters")
     assert [tuple(each.values()) for each in tiny["pieces"]] == [
         ("나", 0), ("##는", 0), ("[MASK]", 1), ("##에", 1), ("갔", 2), ("##다", 2),
     ]  # fmt: skip
-    assert [each["piece"] for each in letters["pieces"]] == [*"나는 ", "[MASK]", *"에 갔다"]
+    shown = [*"나는 ", "[MASK]", *"에 갔다"]
+    numbered = [(letter, number) for number, letter in enumerate(shown)]
+    assert [tuple(each.values()) for each in letters["pieces"]] == numbered
 
 
 def cosine(first, second):

@@ -1,5 +1,6 @@
 """The page in a browser without a screen: typed into, clicked, by the keyboard alone."""
 
+import contextlib
 import itertools
 import threading
 
@@ -8,26 +9,29 @@ import pytest
 from explore_page import served
 
 from korean_bert import load_model
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_folder, write_model
+from tests.support.models.served_models import write_strong_folder
 
 pytest.importorskip("selenium", reason="the extra test is not installed")
 from explore_browser import (  # noqa: E402
     bars,
     check_console,
+    choose,
+    click,
     find,
     open_page,
     open_tab,
     percent,
     pieces,
+    set_screen,
     value,
+    wait_until,
     wait_until_ready,
     write,
 )
-from headless_chromium import set_screen, wait_until  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select  # noqa: E402
 
 pytestmark = pytest.mark.slow
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
@@ -63,32 +67,27 @@ def test_masked_by_a_click_and_filled_in(page, model):
     assert find(page, "#pieces .piece")[3].text.split("\n")[1:] == ["13", "5–6"]
     hues = [each.get_attribute("class") for each in find(page, "#pieces .word")]
     assert hues == [f"word hue-{i}" for i in range(4)]
-    find(page, "#pieces .piece")[3].click()
-    wait_until_ready(page)
+    click(page, "#pieces .piece", 3)
     assert value(page, "text") == MASKED and pieces(page)[3] == "[MASK]"
     (expected,) = model.fill_mask(MASKED, 8)
     assert bars(page, "guesses") == [(g.text, percent(g.probability)) for g in expected]
     assert "에" in find(page, "#guesses h3")[0].text
-    find(page, "#guesses button")[1].click()
-    wait_until_ready(page)
+    click(page, "#guesses button", 1)
     assert value(page, "text") == MASKED.replace("[MASK]", expected[1].text)
     write(page, "text", TEXT)
     for number, text in ((0, "[MASK]는 학교에 갔다."), (4, "[MASK]는 학교에 [MASK]다.")):
-        find(page, "#pieces .piece")[number].click()
-        wait_until_ready(page)
+        click(page, "#pieces .piece", number)
         assert value(page, "text") == text
     page.find_element(By.ID, "text").send_keys(Keys.END, " 나")  # typing keeps what masks hide
     wait_until_ready(page)
     for number in (0, 4):
-        find(page, "#pieces .piece")[number].click()
-        wait_until_ready(page)
+        click(page, "#pieces .piece", number)
     assert value(page, "text") == f"{TEXT} 나"
     check_console(page)
 
 
 def test_every_tab_reads_the_text_as_it_stands(page):
-    find(page, "#pieces .piece")[3].click()
-    wait_until_ready(page)
+    click(page, "#pieces .piece", 3)
     open_tab(page, "cuts")
     shown = find(page, "#cuts .cut")[0].find_elements(By.CSS_SELECTOR, ".piece")
     assert [each.text for each in shown] == ["나", "##는", "학교", "[MASK]", "갔", "##다", "."]
@@ -105,12 +104,10 @@ def test_characters_of_two_units_and_whole_words(page):
     page.execute_script(SET_TEXT, "😀😀 나는 학교에 갔다.")
     wait_until_ready(page)
     find(page, "[name=unit][value=word]")[0].click()
-    find(page, "#pieces .piece")[pieces(page).index("학교")].click()
-    wait_until_ready(page)
+    click(page, "#pieces .piece", pieces(page).index("학교"))
     assert value(page, "text") == "😀😀 나는 [MASK] 갔다."
     assert len(find(page, "#guesses .bars")) == 1
-    find(page, "#pieces .masked")[0].click()
-    wait_until_ready(page)
+    click(page, "#pieces .masked")
     assert value(page, "text") == "😀😀 나는 학교에 갔다."
 
 
@@ -138,9 +135,8 @@ def test_the_keyboard_alone(page, model):
 def test_attention_of_chosen_heads(page, model):
     open_tab(page, "attention")
     expected = model.attention(TEXT)
-    Select(page.find_element(By.ID, "layer")).select_by_value("2")
-    Select(page.find_element(By.ID, "head")).select_by_value("3")
-    wait_until_ready(page)
+    choose(page, "layer", "2")
+    choose(page, "head", "3")
     rows = find(page, "#attention .left .row")
     assert [row.text for row in rows] == list(expected.pieces)
     shares = expected.probabilities[1, 2].round(4)  # [T, T]
@@ -177,8 +173,7 @@ def test_words_and_texts(page, model):
     write(page, "first-text", TEXT)
     write(page, "other-text", "the red book")
     for pooling in ("mean", "cls"):
-        Select(page.find_element(By.ID, "pooling")).select_by_value(pooling)
-        wait_until_ready(page)
+        choose(page, "pooling", pooling)
         first, second = model.embed([TEXT, "the red book"], pooling, (0, 1, 2))
         lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
         expected = (first * second).sum(axis=1) / lengths
@@ -201,8 +196,7 @@ def test_words_and_texts(page, model):
     assert len(find(page, "#senses .scatter .is-word")) == 2
     assert len(find(page, "#senses .scatter text")) == 6 + 4
     assert covered_labels(page) == []
-    Select(page.find_element(By.ID, "sense-layer")).select_by_value("0")
-    wait_until_ready(page)
+    choose(page, "sense-layer", "0")
     assert "층 0" in find(page, "#senses .big")[0].text
     refused = [each["message"] for each in page.get_log("browser") if "400" not in each["message"]]
     assert refused == []
@@ -229,14 +223,14 @@ def test_languages_and_colours(page):
 
     light = background()
     assert page.find_element(By.TAG_NAME, "h1").text == "모델 들여다보기"
-    Select(page.find_element(By.ID, "language")).select_by_value("en")
+    choose(page, "language", "en")
     assert page.find_element(By.TAG_NAME, "h1").text == "Inside a model"
     assert page.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
     assert find(page, "#pieces .note")[0].text.startswith("9 tokens")
     set_screen(page, 1000, scheme="dark")
     dark = background()
     assert dark != light
-    Select(page.find_element(By.ID, "theme")).select_by_value("light")
+    choose(page, "theme", "light")
     assert background() == light
     page.refresh()
     wait_until_ready(page)
@@ -265,7 +259,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     write(page, "text", "나 " * 40)
     (shown,) = find(page, "#attention .error")
     assert "토큰이 42개입니다" in shown.text and "32개까지" in shown.text
-    Select(page.find_element(By.ID, "language")).select_by_value("en")
+    choose(page, "language", "en")
     (shown,) = find(page, "#attention .error")
     assert shown.text.startswith("The text has 42 tokens") and "at most 32." in shown.text
     nearest = model.nearest
@@ -274,8 +268,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     (shown,) = find(page, "#neighbours .error")
     assert "ZeroDivisionError" in shown.text
     monkeypatch.setattr(model, "nearest", nearest)
-    find(page, "#neighbours .error button")[0].click()
-    wait_until_ready(page)
+    click(page, "#neighbours .error button")
     assert len(bars(page, "neighbours")) > 9 and find(page, "#neighbours .error") == []
 
 
@@ -296,3 +289,92 @@ def test_a_page_that_waits_says_so(page, model, monkeypatch):
 
 
 WAITING = "return [...document.querySelectorAll('#similarity[aria-busy], #cuts[aria-busy]')]"
+
+
+# === Fine-tuned models ===
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens the page of a fine-tuned model for a task, and writes into it; the model."""
+    with contextlib.ExitStack() as stack:
+
+        def open_with(task, **fields):
+            write_strong_folder(tmp_path, task)
+            model = load_model(tmp_path)
+            open_page(browser, stack.enter_context(served(model)))
+            for name, text in fields.items():
+                write(browser, name, text)
+            return model
+
+        yield open_with
+        check_console(browser)
+
+
+def test_a_classifier(browser, opened):
+    model = opened("classification", text=TEXT)
+    for second in (None, "the book is red"):
+        if second:
+            find(browser, "#second-field summary")[0].click()
+            write(browser, "second", second)
+        expected = model.predict((TEXT, second) if second else TEXT)
+        assert find(browser, "#prediction .big")[0].text == expected.label
+        best = percent(expected.probabilities[expected.label])
+        assert bars(browser, "prediction")[0] == (expected.label, best)
+    open_tab(browser, "pieces")
+    assert find(browser, "#pieces button") == [] and len(find(browser, "#pieces .piece")) == 11
+
+
+def test_entities(browser, opened):
+    text = "나는 학교에 갔다. the book is red"
+    expected = opened("ner", text=text).predict(text).entities
+    assert expected
+    shown = find(browser, "#prediction .shown-text")[0].get_property("textContent")
+    marks = zip(find(browser, "#prediction mark"), expected, strict=True)
+    found = [mark.text.replace(each.kind, "").strip() for mark, each in marks]
+    assert found == [each.text for each in expected]
+    for each in expected:
+        shown = shown.replace(each.kind, "")
+    assert shown == text
+
+
+def test_answers(browser, opened):
+    text, question = "나는 학교에 갔다. the book is red", "the book ?"
+    model = opened("question_answering", text=text, second=question)
+    expected = model.predict((question, text)).answer
+    assert find(browser, "#prediction .big")[0].text == expected.text
+    assert find(browser, "#prediction mark")[0].text == expected.text
+    open_tab(browser, "attention")
+    rows = [row.text for row in find(browser, "#attention .left .row")]
+    assert rows == list(model.attention(question, text).pieces)
+
+
+def test_choices(browser, opened):
+    options = ("red", "book", "학교")
+    fields = {"text": TEXT, "second": "the _ ?", "options": "\n".join(options)}
+    expected = opened("multiple_choice", **fields).predict(("the _ ?", TEXT, options))
+    assert find(browser, "#prediction .big")[0].text == expected.option
+    assert [label for label, _ in bars(browser, "prediction")] == list(options)
+
+
+def test_vectors_of_texts(browser, tmp_path):
+    """The tabs compare two texts by the pooling that the model was trained with."""
+    write_model(tmp_path, "bert", "similarity", {"initializer_range": 0.4}, pooling="cls")
+    model = load_model(tmp_path)
+    with served(model) as address:
+        open_page(browser, address)
+        # The second text is no question, which would stand before the text.
+        assert find(browser, "#second-label")[0].text == "둘째 글"
+        first, second = (find(browser, name)[0].location["y"] for name in ("#text", "#second"))
+        assert first < second
+        write(browser, "second", "")
+        assert find(browser, "#prediction .note")[0].text == "두 글을 모두 써 보세요."
+        expected = model.predict((TEXT, "the book is red")).label
+        write(browser, "text", TEXT)
+        write(browser, "second", "the book is red")
+        assert f"{expected:.3f}" in find(browser, "#prediction .big")[0].text
+        open_tab(browser, "similarity")
+        write(browser, "first-text", TEXT)
+        write(browser, "other-text", "the book is red")
+        assert f"{expected:.3f}" in find(browser, "#similarity .big")[0].text
+        check_console(browser)

@@ -111,6 +111,12 @@ def test_every_task_is_saved(task, tokenizer, tmp_path):
             np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
 
 
+def assert_documented(*words):
+    for path in DOCUMENTS:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert not [word for word in words if word not in text], path
+
+
 @pytest.mark.slow
 def test_documented_listing(exported):
     _, folder = exported
@@ -119,10 +125,7 @@ def test_documented_listing(exported):
     (listed,) = re.findall(r"signature_def\['serving_default'\]:\n(?:  .*\n)+", out)
     names = re.findall(r"(?:inputs|outputs)\['(\w+)'\] tensor_info", listed)
     assert set(names) == {"text", "label", "labels", "probabilities"}
-    for path in DOCUMENTS:
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert "saved_model_cli show --dir" in text, path
-        assert not [name for name in names if f"`{name}`" not in text], path
+    assert_documented("saved_model_cli show --dir", *(f"`{name}`" for name in names))
 
 
 @pytest.mark.slow
@@ -135,23 +138,20 @@ def test_documented_tables(tokenizer):
         concrete = made.functions["serving_default"].get_concrete_function()
         inputs = concrete.structured_input_signature[1] or concrete.structured_input_signature[0]
         names = [*(spec.name for spec in tf.nest.flatten(inputs)), *concrete.structured_outputs]
-        for path in DOCUMENTS:
-            text = (ROOT / path).read_text(encoding="utf-8")
-            assert not [name for name in names if f"`{name}`" not in text], path
+        assert_documented(*(f"`{name}`" for name in names))
 
 
-def test_model_without_a_tokenizer(exported, tmp_path):
+def test_refusals(exported, tmp_path):
+    """A model without a tokenizer; a path that TensorFlow takes for a pattern."""
     loaded, _ = exported
     bare = dataclasses.replace(loaded, tokenizer=None)
-    with pytest.raises(InputError, match="must have a tokenizer in its folder to be served"):
-        export(bare, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_path_that_tensorflow_takes_for_a_pattern(exported, tmp_path):
-    loaded, _ = exported
-    with pytest.raises(InputError, match=r"must have no \[ and no .*: .*/served \[1\]"):
-        export(loaded, str(tmp_path / "served [1]"))
+    for model, name, message in (
+        (bare, "new", "must have a tokenizer in its folder to be served"),
+        (loaded, "served [1]", r"must have no \[ and no .*: .*/served \[1\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            export(model, str(tmp_path / name))
+        assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("positions", (1, slow(3)))
