@@ -26,12 +26,11 @@ def windows_of(question, room, doc_stride, context=PIECES):
     spans = np.array([(3 * i, 3 * i + 2) for i in range(context)]).reshape(-1, 2)
     starts, lengths = window_places(context, room, doc_stride)
     best = max_context_windows(starts, lengths, context)
-    return [
-        ContextWindow(
-            question, np.zeros(4 + n, np.int32), 3, spans[s : s + n], best[s : s + n] == i, 0, 0, 1
-        )
-        for i, (s, n) in enumerate(zip(starts, lengths, strict=True))
-    ]
+    made = []
+    for number, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        own, ids = slice(start, start + length), np.zeros(4 + length, np.int32)
+        made.append(ContextWindow(question, ids, 3, spans[own], best[own] == number, 0, 0, 1))
+    return made
 
 
 def questions_of(*keys):
@@ -89,19 +88,6 @@ def test_the_same_text_in_many_places():
     assert [each.text for each in found.nbest["a"]] == ["가나", "다라", "마바"]
 
 
-def test_a_span_begins_where_the_window_shows_most():
-    """The second window alone may begin an answer at its own pieces, however high the first is."""
-    [question] = questions_of("a")
-    windows = windows_of(0, 8, 4)
-    logits = [tuple(np.zeros((2, len(w.ids)), np.float32)) for w in windows]
-    place = int(np.flatnonzero(windows[1].is_max_context)[0]) + 4  # of the context
-    for start, end in logits[:1]:
-        start[3 + place] = end[3 + place] = 9.0
-    logits[1][0][3 + place - 4] = logits[1][1][3 + place - 4] = 1.0
-    found = answer_by_spans([question], windows, logits, 20, 1)
-    assert found.nbest["a"][0].score == 2.0
-
-
 def test_no_answer_has_the_logits_of_the_first_piece():
     questions = questions_of("a", "b")
     windows = windows_of(0, 5, 5) + windows_of(1, 12, 12)
@@ -153,24 +139,21 @@ def beams_of(starts, ends, cls_logits):
 def test_beams():
     questions = questions_of("a", "b")
     windows = windows_of(0, 12, 12) + windows_of(1, 8, 4)
+    # Starts at the pieces 1, [CLS] and 2; ends after them, too far after, before, outside.
+    first = [(4, -0.5), (0, -0.25), (5, -2.0)], [
+        [(4, -2), (5, -1.5)], [(4, -0.1), (3, -0.1)], [(4, -0.1), (15, -0.2)],
+    ]  # fmt: skip
     outputs = [
-        # Starts at the pieces 1, [CLS] and 2; ends after them, too far after, before, outside.
-        beams_of(
-            [(4, -0.5), (0, -0.25), (5, -2.0)],
-            [[(4, -2), (5, -1.5)], [(4, -0.1), (3, -0.1)], [(4, -0.1), (15, -0.2)]],
-            0.5,
-        ),
+        beams_of(*first, 0.5),
         beams_of([(3, -1), (4, -4)], [[(3, -1), (4, -3)], [(4, -0.5), (7, -0.5)]], 3.0),
         beams_of([(3, -0.5), (10, -1)], [[(3, -0.5), (4, -3)], [(10, -2), (11, -9)]], -1.0),
     ]
     assert not windows[2].is_max_context[0] and windows[2].is_max_context[7]
     found = answer_by_beams(questions, windows, outputs, 20, 3)
-    assert [(each.text, each.score) for each in found.nbest["a"]] == [
-        ("다라 가나", -2.0), ("다라", -2.5),
-    ]  # fmt: skip
-    assert [(each.text, each.score) for each in found.nbest["b"]] == [
-        ("가나", -2.0), ("다라", -3.0), ("가나 다라", -4.0),
-    ]  # fmt: skip
+    assert {key: [(c.text, c.score) for c in nbest] for key, nbest in found.nbest.items()} == {
+        "a": [("다라 가나", -2.0), ("다라", -2.5)],
+        "b": [("가나", -2.0), ("다라", -3.0), ("가나 다라", -4.0)],
+    }
     assert found.texts == {"a": "다라 가나", "b": "가나"}
     assert found.null_odds == {"a": 0.5, "b": -1.0}
     assert with_threshold(found, 0.0) == {"a": "", "b": "가나"}
@@ -185,20 +168,18 @@ def test_beams_that_hold_no_answer():
 
 
 def test_files(tmp_path):
+    candidates = [Candidate("답", 1.0, 2.0), Candidate("", 1.0, 2.0 - np.log(3))]
     answered = PredictedAnswers(
         {"가": "답", "b": "\ud800x"},
-        {"가": [Candidate("답", 1.0, 2.0), Candidate("", 1.0, 2.0 - np.log(3))], "b": []},
+        {"가": candidates, "b": [Candidate("\ud800x", 0.0, 0.0)]},
         {"가": -1.0, "b": 1.0},
     )
-    answered.nbest["b"].append(Candidate("\ud800x", 0.0, 0.0))
     write_answers(tmp_path, answered, threshold=2.0, score_name="log_prob")
-    read = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-    assert set(read) == {"predictions.json", "nbest_predictions.json", "null_odds.json"}
-    assert '"가": "답"' in read["predictions.json"]
-    assert json.loads(read["predictions.json"]) == answered.texts
-    first, second = json.loads(read["nbest_predictions.json"])["가"]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert '"가": "답"' in texts["predictions.json"]
+    read = {name.removesuffix(".json"): json.loads(text) for name, text in texts.items()}
+    nbest = read.pop("nbest_predictions")
+    assert read == {"predictions": answered.texts, "null_odds": answered.null_odds}
+    first, second = nbest["가"]
     assert first["probability"] == pytest.approx(0.75)
     assert list(second) == ["text", "probability", "start_log_prob", "end_log_prob"]
-    assert json.loads(read["null_odds.json"]) == answered.null_odds
-    write_answers(tmp_path / ".", PredictedAnswers({"a": ""}, {"a": [Candidate("", 0.0, 0.0)]}, {}))
-    assert json.loads((tmp_path / "predictions.json").read_text()) == {"a": ""}

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
@@ -14,7 +13,7 @@ from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.multiple_choice.task import MultipleChoice, letter
 from tests.support.task_heads import choice_batch
-from tests.support.tiny_models import ONE_LAYER, tiny_model
+from tests.support.tiny_models import tiny_model
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
@@ -53,24 +52,3 @@ def test_right_answers_take_no_place_among_the_mistakes():
     table = task.illustrations(None, examples, {"logits": logits}).texts["most_wrong"]
     assert "| question 10 | w | x |" in table and "question 9 " not in table
     assert table.count("question 1") == SHOWN_MISTAKES
-
-
-def test_loss_and_accuracy():
-    keras.utils.set_random_seed(0)
-    model, batch = MultipleChoiceModel(tiny_model().encoder), choice_batch()
-    outputs = model(batch)
-    sums = {n: float(v) for n, v in model.objective.loss_sums(outputs, batch).items()}
-    logits = outputs["logits"].numpy()[:6].astype(np.float64)
-    labels = batch["label_ids"][:6]
-    losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(6), labels]
-    assert sums["label_loss"] == pytest.approx(losses.sum(), rel=1e-5)
-    assert sums["label_correct"] == (logits.argmax(1) == labels).sum()
-    assert sums["label_weight"] == 6
-
-
-def test_xla(float64):
-    keras.utils.set_random_seed(0)
-    model, batch = MultipleChoiceModel(tiny_model(**ONE_LAYER).encoder), choice_batch(3)
-    run = tf.function(lambda rows: model(rows)["logits"], jit_compile=True)
-    rows = {name: tf.constant(value) for name, value in batch.items()}
-    np.testing.assert_allclose(run(rows), model(batch)["logits"], atol=1e-10)

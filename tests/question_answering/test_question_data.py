@@ -15,7 +15,13 @@ from finetuning.question_answering.data import (
 )
 from tests.support.paths import SHARED
 from tests.support.refusals import refused
-from tests.support.task_data import CONTEXTS, squad_content, squad_entry, write_questions
+from tests.support.task_data import (
+    CONTEXTS,
+    squad_content,
+    squad_entry,
+    squad_file,
+    write_questions,
+)
 
 
 def test_what_is_read(tmp_path):
@@ -33,18 +39,21 @@ def test_what_is_read(tmp_path):
 
 def test_klue_names_questions_otherwise(tmp_path):
     made = squad_content()
-    for paragraph in made["data"][0]["paragraphs"]:
-        for each in paragraph["qas"]:
-            each["guid"] = "klue-" + each.pop("id")
-            each["question_type"] = 1
+    for each in entries_of(made):
+        each["guid"] = "klue-" + each.pop("id")
+        each["question_type"] = 1
     questions, _ = read_questions(write_questions(tmp_path / "q.json", made), True)
     assert questions[4].id == "klue-e"
 
 
+def entries_of(content):
+    (article,) = content["data"]
+    return [entry for paragraph in article["paragraphs"] for entry in paragraph["qas"]]
+
+
 def one_paragraph(path, context, *entries):
     """Writes a file of questions about one text."""
-    paragraphs = [{"context": context, "qas": entries}]
-    return write_questions(path, {"data": [{"title": "t", "paragraphs": paragraphs}]})
+    return write_questions(path, squad_file([{"context": context, "qas": entries}]))
 
 
 def three_articles(path):
@@ -74,12 +83,6 @@ def test_some_articles(tmp_path, articles, ids):
     assert [question.article for question in questions] == [names[key[0]] for key in ids]
 
 
-def test_more_articles_than_there_are(tmp_path):
-    path = three_articles(tmp_path / "q.json")
-    with pytest.raises(InputError, match="must have at least 4 articles. Received: 3"):
-        read_questions(path, articles=(2, 4))
-
-
 def test_all_of_korquad():
     """Two parts of the published file share no article, and are all of it."""
     path = SHARED / "data" / "korquad" / "KorQuAD_v1.0_dev.json"
@@ -95,13 +98,12 @@ def test_all_of_korquad():
 
 def test_without_answers(tmp_path):
     made = squad_content()
-    for paragraph in made["data"][0]["paragraphs"]:
-        for each in paragraph["qas"]:
-            del each["answers"]
+    for each in entries_of(made):
+        del each["answers"]
     path = write_questions(tmp_path / "q.json", made)
     questions, _ = read_questions(path, with_answers=False)
     assert len(questions) == 5 and not any(question.answers for question in questions)
-    with pytest.raises(InputError, match="question 'a' must have 'answers'"):
+    with refused("question 'a' must have 'answers'"):
         read_questions(path)
 
 
@@ -136,15 +138,13 @@ FIRST = (*PARAGRAPH, "qas", 0)
 BROKEN = {
     b"": "empty",
     b"{": "must hold JSON",
-    b"\xff": "must hold JSON",
+    b"[" * 100_000: "must hold JSON",
+    b"{}\n{}": "lines of objects are .jsonl",
     b"[]": r'an object with a list "data". Received: \[\]',
-    b'{"questions": []}': "Received: questions",
     b'{"data": []}': "must hold a question. Received: none",
     # as KorQuAD 2 has it
     changed(("data", 0), {"raw_html": "<p>", "qas": []}): "'paragraphs'. Received: raw_html, qas",
-    changed(("data", 0), 7): "article 1 must be an object. Received: 7",
     changed((*PARAGRAPH, "context"), None): "paragraph 1 must have 'context'",
-    changed((*PARAGRAPH, "qas"), {}): "'qas' must be a list",
     changed((*FIRST, "id"), None): "1 must have 'id', or 'guid' as .* Received: question, answers",
     changed((*FIRST, "id"), "b"): "question 'b': the id must be unique",
     changed((*FIRST, "question"), 3): "'question' must be a string. Received: 3",
@@ -167,49 +167,44 @@ def test_a_broken_file_is_one_line(tmp_path, data):
 
 def test_a_question_without_an_answer_needs_the_flag(tmp_path):
     path = write_questions(tmp_path / "q.json", squad_content())
-    with pytest.raises(InputError, match="'d' must have an answer without --version_2_with"):
+    with refused("'d' must have an answer without --version_2_with"):
         read_questions(path)
-    with pytest.raises(InputError, match=r"No such file"):
-        read_questions(tmp_path / "none.json")
 
 
-def bad_answers_file(path, count=7):
+CONTEXT = "서울은 대한민국의 수도이다."
+
+
+@pytest.fixture
+def bad_answers(tmp_path):
     """A good question, one with a good and a bad answer, and some whose only answer is bad."""
-    context = "서울은 대한민국의 수도이다."
-    mixed = squad_entry("mixed", context, "수도")
-    mixed["answers"].append({"text": "부산", "answer_start": 0})
-    entries = [squad_entry("good", context, "서울"), mixed]
-    for number in range(count):
-        entry = squad_entry(f"bad{number}", context, "서울")
-        entry["answers"][0]["text"] = f"없는 답 {number}"
-        entries.append(entry)
-    return one_paragraph(path, context, *entries)
+    entries = [squad_entry("good", CONTEXT, "서울"), squad_entry("mixed", CONTEXT, "수도")]
+    entries[1]["answers"].append({"text": "부산", "answer_start": 0})
+    for number in range(7):
+        answer = {"text": f"없는 답 {number}", "answer_start": 0}
+        entries.append({**squad_entry(f"bad{number}", CONTEXT), "answers": [answer]})
+    return one_paragraph(tmp_path / "q.json", CONTEXT, *entries)
 
 
-def test_all_bad_answers_are_named_in_one_go(tmp_path):
-    path = bad_answers_file(tmp_path / "q.json")
+def test_all_bad_answers_are_named_in_one_go(bad_answers):
     said = "Received: 8 that are not: '부산' of question 'mixed'; '없는 답 0' of"
     with refused("every answer must be in its text (--skip_bad_answers", said) as error:
-        read_questions(path)
+        read_questions(bad_answers)
     assert str(error.value).endswith("; ...")
 
 
-def test_bad_answers_are_left_out_of_training_and_kept_for_the_score(tmp_path):
-    path = bad_answers_file(tmp_path / "q.json")
-    questions, counts = read_questions(path, bad_answers="leave out")
+def test_bad_answers_are_left_out_of_training_and_kept_for_the_score(bad_answers):
+    questions, counts = read_questions(bad_answers, bad_answers="leave out")
     assert [question.id for question in questions] == ["good", "mixed"]
     assert [len(question.answers) for question in questions] == [1, 1]
     assert counts == {LEFT_OUT: 7, NOT_FOUND: 8}
-    questions, counts = read_questions(path, bad_answers="keep")
+    questions, counts = read_questions(bad_answers, bad_answers="keep")
     assert len(questions) == 9 and counts == {NOT_FOUND: 8}
     assert questions[2].answers == (Answer("없는 답 0", -1),)
 
 
 def test_an_impossible_question_with_answers_has_none(tmp_path):
     """It is trained as one without an answer, so it is scored as one, and the run says so."""
-    context = "서울은 대한민국의 수도이다."
-    entries = [squad_entry("a", context, "서울"), squad_entry("b", context, "수도")]
-    entries[1]["is_impossible"] = True
-    path = one_paragraph(tmp_path / "q.json", context, *entries)
+    entry = squad_entry("b", CONTEXT, "수도", is_impossible=True)
+    path = one_paragraph(tmp_path / "q.json", CONTEXT, squad_entry("a", CONTEXT, "서울"), entry)
     questions, counts = read_questions(path, True)
     assert questions[1].answers == () and questions[1].is_impossible and counts == {IGNORED: 1}

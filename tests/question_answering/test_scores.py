@@ -5,7 +5,6 @@ import pytest
 from finetuning.question_answering.data import Answer, Question
 from finetuning.question_answering.scores import (
     BENCHMARKS,
-    best_threshold,
     score_answers,
     score_answers_or_none,
 )
@@ -92,22 +91,6 @@ def test_questions_without_an_answer():
     assert "NoAns_exact" not in score_answers_or_none(QUESTIONS[:2], ANSWERS)
     rouge = score_answers_or_none(QUESTIONS, ANSWERS, ODDS, "klue-mrc")
     assert rouge["rouge_w"] == pytest.approx(100 * (2 / 3 + 2) / 5) and "best_rouge_w" in rouge
-
-
-def test_the_best_threshold():
-    """Against every threshold there is, with the answers that it leaves."""
-    scores = {"a": 0.5, "b": 1.0, "c": 0.0, "d": 1.0, "e": 0.0}
-    answers = {**ANSWERS, "d": "z"}
-
-    def by(threshold):
-        kept = [key for key in ANSWERS if ODDS[key] <= threshold]
-        golds = {question.id: question.answers for question in QUESTIONS}
-        right = sum(scores[key] for key in kept if golds[key])
-        return 100 * (right + sum(key not in kept for key in "cde")) / 5
-
-    best, threshold = best_threshold(QUESTIONS, answers, scores, ODDS)
-    assert best == max(by(each) for each in (-9.0, *ODDS.values())) == by(threshold) == 70.0
-    assert threshold == -2.0
 
 
 def test_what_is_empty_where_answers_may_be_missing():

@@ -2,10 +2,9 @@
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from finetuning.question_answering.beam_head import BeamSpanModel, masked
+from finetuning.question_answering.beam_head import BeamSpanModel
 from tests.support.task_heads import asked_batch
 from tests.support.tiny_models import computing_in, tiny_model
 
@@ -34,11 +33,6 @@ def test_beams_are_the_best_of_all_pairs():
             assert beams["end_top_index"][row][part].tolist() == best.tolist()
             found = beams["end_top_log_probs"][row][part]
             np.testing.assert_allclose(found, ends[start][row][best], atol=1e-5)
-
-
-def test_masked_positions():
-    logits = masked(tf.constant([[1.0, 2.0]]), tf.constant([[0, 1]]))
-    assert logits.numpy().tolist() == [[1.0, pytest.approx(-1e30)]]
 
 
 def test_starts_are_exact_in_a_model_that_computes_in_bfloat16():

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from bert_common.errors import InputError
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
 from finetuning.question_answering.scores import score_answers
@@ -21,6 +20,7 @@ from tests.support.crosses import slow
 from tests.support.models.model_folders import write_folder
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, one_line, results, spoken_lines
+from tests.support.refusals import refused
 from tests.support.task_data import (
     NUMBERS,
     WORDS,
@@ -28,6 +28,7 @@ from tests.support.task_data import (
     read_table,
     squad_content,
     squad_entry,
+    squad_file,
     write_questions,
     write_tokenizer,
 )
@@ -35,9 +36,9 @@ from tests.support.tiny_models import write_config
 from tests.support.vocabularies import write_pieces
 
 
-def write_squad_config(folder, kind, **changes):
-    sizes = {"max_position_embeddings": 64, **changes}
-    return write_config(folder / "config.json", kind, **NO_DROPOUT, **sizes)
+def write_squad_config(folder, kind):
+    sizes = {"max_position_embeddings": 64, **NO_DROPOUT}
+    return write_config(folder / "config.json", kind, **sizes)
 
 
 def run(folder, *flags):
@@ -49,24 +50,16 @@ def run(folder, *flags):
 def train(folder, kind="bert", version_2=False, *flags):
     write_questions(folder / "train.json", number_questions(48, 1, version_2))
     write_questions(folder / "dev.json", number_questions(18, 2, version_2))
-    return run(
-        folder,
-        f"--{kind}_config_file={write_squad_config(folder, kind)}",
-        f"--vocab_file={write_pieces(folder, [*WORDS, *NUMBERS, 'what', 'number', '?', '.'])}",
-        f"--data_dir={folder}",
-        "--train_file=train.json",
-        "--predict_file=dev.json",
-        "--do_train",
-        "--do_predict",
-        "--max_seq_length=24",  # a text has two windows, or three
-        "--max_query_length=5",
-        "--doc_stride=8",
-        "--train_batch_size=8",
-        "--learning_rate=1e-2",
-        "--num_train_epochs=8",
-        *(["--version_2_with_negative"] if version_2 else []),
-        *flags,
-    )
+    pieces = [*WORDS, *NUMBERS, "what", "number", "?", "."]
+    given = [
+        f"--{kind}_config_file={write_squad_config(folder, kind)}", f"--data_dir={folder}",
+        f"--vocab_file={write_pieces(folder, pieces)}", "--train_file=train.json",
+        "--predict_file=dev.json", "--do_train", "--do_predict", "--max_query_length=5",
+        "--max_seq_length=24", "--doc_stride=8",  # a text has two windows, or three
+        "--train_batch_size=8", "--learning_rate=1e-2", "--num_train_epochs=8",
+        f"--version_2_with_negative={version_2}",
+    ]  # fmt: skip
+    return run(folder, *given, *flags)
 
 
 def written(folder, name="predictions"):
@@ -114,10 +107,8 @@ def check_results(folder, version_2):
     assert found["global_step"] == 48  # 8 passes over 48 questions, not over their windows
     answers = written(folder)
     entries = [p["qas"][0] for p in number_questions(18, 2, version_2)["data"][0]["paragraphs"]]
-    right = sum(
-        answers[entry["id"]] == ("" if not entry["answers"] else entry["answers"][0]["text"])
-        for entry in entries
-    )
+    true = {each["id"]: [answer["text"] for answer in each["answers"]] for each in entries}
+    right = sum([text] == (true[key] or [""]) for key, text in answers.items())
     assert found["eval_exact"] == pytest.approx(100 * right / 18)
     assert written(folder, "nbest_predictions").keys() == answers.keys()
     assert (folder / "output" / "null_odds.json").exists() == version_2
@@ -209,24 +200,6 @@ def test_answers_that_are_not_known(trained, capsys):
     capsys.readouterr()
     assert run(trained, f"--predict_file={path}", "--do_eval") == 1
     assert "--do_eval needs a split with labels" in one_line(capsys)
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    (
-        ("[1]", "format of SQuAD"),
-        ("[" * 100_000, "must hold JSON"),
-        ("{}\n{}", "lines of objects are .jsonl"),
-    ),
-    ids=("a list", "endless brackets", "lines of objects"),
-)
-def test_a_broken_file_is_one_line(text, message, trained, capsys):
-    """What may be wrong in questions is in test_question_data.py."""
-    path = trained / "broken.json"
-    path.write_text(text)
-    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
-    line = one_line(capsys)
-    assert str(path) in line and message in line
 
 
 REFUSED = {
@@ -338,16 +311,14 @@ def test_a_student_has_its_teacher_s_head(kind, student, tmp_path, capsys):
 
 def test_bad_answers_are_left_out_by_a_flag(tmp_path):
     """Of the training; what is measured keeps the question, whose score they lower."""
-    bad = squad_entry("bad", "서울은 수도이다.", "서울")
-    bad["answers"][0]["text"] = "부산"
-    entries = [squad_entry("good", "서울은 수도이다.", "서울"), bad]
-    paragraph = {"context": "서울은 수도이다.", "qas": entries}
-    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
-    path = write_questions(tmp_path / "q.json", content)
+    context = "서울은 수도이다."
+    bad = squad_entry("bad", context) | {"answers": [{"text": "부산", "answer_start": 0}]}
+    paragraph = {"context": context, "qas": [squad_entry("good", context, "서울"), bad]}
+    path = write_questions(tmp_path / "q.json", squad_file([paragraph]))
     argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
     parsed = parse(squad.SquadFlags, argv)
     values = resolve_model_defaults(parsed, "bert", **unused_steps(parsed))
-    with pytest.raises(InputError, match="'부산' of question 'bad'"):
+    with refused("'부산' of question 'bad'"):
         squad.read_data(values)
     values = dataclasses.replace(values, skip_bad_answers=True)
     assert [q.id for q in squad.read_data(values).files["train"][0]] == ["good"]
