@@ -28,11 +28,10 @@ def test_single_pieces_are_those_of_fill_masks(model, capsys):
     argv = ["fill_masks", f"--model_dir={folder}", f"--text={TEXT}", "--guesses=4"]
     assert fill_masks.main(argv) == 0
     shown = [line.strip() for line in capsys.readouterr().out.splitlines() if "%" in line]
-    lines = [
-        "  ".join(f"{guess.pieces[0]} {100 * guess.probability:.0f}%" for guess in guesses)
-        for guesses in found
-    ]
-    assert lines == shown and len(lines) == 3
+    for guesses, line in zip(found, shown, strict=True):
+        words = [f"{guess.pieces[0]} {100 * guess.probability:.0f}%" for guess in guesses]
+        assert line == "  ".join(words)
+    assert len(shown) == 3
 
 
 def exhaustively(model, ids, place, count):

@@ -48,13 +48,6 @@ def test_released_models(kind, tmp_path):
     np.testing.assert_array_equal(load_model(prefix).embed(TEXT), model.embed(TEXT))
 
 
-@pytest.mark.parametrize("task", ("pretraining", "classification", "ner", "question_answering"))
-def test_models_of_this_project(task, tmp_path):
-    write_folder(tmp_path, task=task)
-    model = load_model(str(tmp_path))
-    assert model.loaded.task == task and model.embed([TEXT]).shape == (1, 32)
-
-
 def test_the_best_checkpoint_and_chosen_ones(tmp_path, monkeypatch):
     """The folder's choice is the best one; a path to another chooses that."""
     trained = write_model(tmp_path)

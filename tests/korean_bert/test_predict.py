@@ -1,6 +1,7 @@
 """What fine-tuned models predict in Python is what their programs write."""
 
 import csv
+import itertools
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from korean_bert import load_model
 from run_scripts import classifier, ner, race, squad
 from tests.support.models.model_folders import change_json, write_folder
 from tests.support.models.served_models import write_strong_folder
+from tests.support.task_data import squad_file, write_questions
 
 TEXTS = [
     "나는 학교에 갔다.",
@@ -64,10 +66,9 @@ def test_classes(task_type, tmp_path):
         return
     rows = "".join(f"{text}\tthe book\n" for text in TEXTS)
     (tmp_path / "test.tsv").write_text(f"text\tsecond\n{rows}", encoding="utf-8")
-    columns = ("--text_column=text", "--second_column=second")
-    path = tmp_path / "m" / "finetuning.json"
     named = {"text_column": "text", "second_column": "second"}
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | named), encoding="utf-8")
+    change_json(tmp_path / "m" / "finetuning.json", **named)
+    columns = [f"--{name}={value}" for name, value in named.items()]
     header, *rows = table(run(classifier, model, tmp_path, *columns) / "predictions_test.tsv")
     assert header[-3:] == ["나쁨", "보통", "좋음"] and len(rows) == len(found)
     for row, each in zip(rows, found, strict=True):
@@ -131,8 +132,7 @@ def test_answers(kind, negative, marked, tmp_path):
         {"context": context, "qas": [{"id": f"{i} {q}", "question": q} for q in questions]}
         for i, context in enumerate(contexts)
     ]
-    data = {"data": [{"title": "t", "paragraphs": paragraphs}]}
-    (tmp_path / "test.json").write_text(json.dumps(data), encoding="utf-8")
+    write_questions(tmp_path / "test.json", squad_file(paragraphs))
     folder = run(squad, model, tmp_path, "--predict_file=test.json")
     answers = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
     nbest = json.loads((folder / "nbest_predictions.json").read_text(encoding="utf-8"))
@@ -156,15 +156,12 @@ def test_choices(tmp_path):
     options = ("red", "book", "학교", "나는")
     asked = [("the book is _ ?", text, options) for text in TEXTS]
     found = model.predict(asked)
-    article = {"article": TEXTS[0], "questions": [asked[0][0]], "options": [list(options)]}
-    folder = tmp_path / "test" / "middle"
-    folder.mkdir(parents=True)
-    (tmp_path / "test" / "high").mkdir()
-    for i, text in enumerate(TEXTS):
-        values = {**article, "article": text, "answers": ["A"], "id": f"{i}.txt"}
-        for level in ("middle", "high"):
-            path = tmp_path / "test" / level / f"{i}.txt"
-            path.write_text(json.dumps(values), encoding="utf-8")
+    article = {"questions": [asked[0][0]], "options": [options], "answers": ["A"]}
+    for level, (i, text) in itertools.product(("middle", "high"), enumerate(TEXTS)):
+        path = tmp_path / "test" / level / f"{i}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = {**article, "article": text, "id": path.name}
+        path.write_text(json.dumps(values), encoding="utf-8")
     rows = table(run(race, model, tmp_path) / "predictions_test.tsv")[1:]
     for row, each in zip(rows[: len(TEXTS)], found, strict=True):
         assert row[2] == "ABCD"[each.index] and each.option == options[each.index]
@@ -187,10 +184,12 @@ def test_a_question_longer_than_a_row(tmp_path):
     (
         ("pretraining", ["a"], "predict needs a fine-tuned model.*pretraining"),
         ("classification", [3], "this model takes texts, or pairs .* Received: 3"),
-        ("classification", [("a", "b", "c")], "this model takes texts, or pairs"),
         ("ner", [("a", "b")], "this model takes texts. Received"),
         ("question_answering", ["what?"], "takes pairs \\(question, text\\). Received: 'what\\?'"),
         ("question_answering", [("a", None)], "takes pairs \\(question, text\\)"),
+        ("similarity", ["ab"], "this model takes pairs"),
+        ("similarity", [{"a", "b"}], "this model takes pairs"),
+        ("similarity", [{"a": 1, "b": 2}], "this model takes pairs"),
         ("multiple_choice", [("a", "b", ("c",))], "takes triples .question, text, options"),
         ("multiple_choice", [("a", "b", "cd"), ("a", "b", "cde")], "with as many options each"),
     ),

@@ -26,23 +26,22 @@ def vectors(model):
 def test_similarity(model, vectors, tmp_path):
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     expected = (units[:2] @ units.T).tolist()
-    np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), expected, atol=1e-6)
+    for one, other in ((TEXTS[:2], TEXTS), (iter(TEXTS[:2]), iter(TEXTS))):
+        np.testing.assert_allclose(model.similarity(one, other), expected, atol=1e-6)
     np.testing.assert_allclose(model.similarity(TEXTS[0], vectors), expected[0], atol=1e-6)
     np.testing.assert_allclose(model.similarity(vectors, TEXTS[1]), expected[1], atol=1e-6)
     one = model.similarity(TEXTS[0], TEXTS[1])
     assert isinstance(one, float) and one == pytest.approx(expected[0][1], abs=1e-6)
     np.save(tmp_path / "v.npy", vectors)
     found = model.similarity(tmp_path / "v.npy", vectors[0])
-    np.testing.assert_allclose(found, [row[0] for row in [*expected, *found[2:, None]]], atol=1e-6)
+    np.testing.assert_allclose(found, expected[0], atol=1e-6)
 
 
 def test_texts_beside_vectors_of_a_trained_size(tmp_path):
     """They are cut as these are; to no size that was not trained."""
     write_folder(tmp_path / "model", task="similarity", embedding_sizes="8,16")
-    model, texts = (
-        load_model(tmp_path / "model"),
-        ["the book is red", "나는 학교에 갔다", "book red"],
-    )
+    model = load_model(tmp_path / "model")
+    texts = ["the book is red", "나는 학교에 갔다", "book red"]
     cut = model.embed(texts)[:, :8]
     units = cut / np.linalg.norm(cut, axis=1, keepdims=True)
     expected = units @ units.T
@@ -59,32 +58,27 @@ def test_texts_beside_vectors_of_a_trained_size(tmp_path):
             model.search(texts[0], wrong)
 
 
-@pytest.mark.parametrize("kind", ["texts", "array", "path", "map"])
-def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, kind):
+@pytest.mark.parametrize("kind", ["texts", "one by one", "array", "path", "home", "map"])
+def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "v.npy"
     np.save(path, 3 * vectors)  # lengths do not matter
-    corpora = {"texts": TEXTS, "array": 3 * vectors, "path": path}
-    corpora["map"] = np.load(path, mmap_mode="r")
+    corpora = {
+        "texts": lambda: TEXTS,
+        "one by one": lambda: iter(TEXTS),
+        "array": lambda: 3 * vectors,
+        "path": lambda: path,
+        "home": lambda: "~/v.npy",
+        "map": lambda: np.load(path, mmap_mode="r"),
+    }
     corpus = corpora[kind]
-    hits = model.search(TEXTS[0], corpus, top=3)
+    hits = model.search(TEXTS[0], corpus(), top=3)
     assert [hit.place for hit in hits[:2]] == [0, 3]
     assert hits[0].score == pytest.approx(1, abs=1e-6)
-    assert hits[0].text == (TEXTS[0] if kind == "texts" else None)
-    several = model.search([TEXTS[0], TEXTS[4]], corpus, top=9)
+    assert hits[0].text == (TEXTS[0] if kind in ("texts", "one by one") else None)
+    several = model.search(iter([TEXTS[0], TEXTS[4]]), corpus(), top=9)
     assert [len(each) for each in several] == [5, 5] and several[1][0].place == 4
     assert isinstance(several[0][0], Hit)
-
-
-def test_texts_may_come_one_by_one(model, vectors):
-    expected = model.similarity(TEXTS[:2], TEXTS)
-    np.testing.assert_array_equal(model.similarity(iter(TEXTS[:2]), iter(TEXTS)), expected)
-    assert model.search(iter(TEXTS[:2]), iter(TEXTS)) == model.search(TEXTS[:2], TEXTS)
-
-
-def test_a_file_in_the_home_folder(model, vectors, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    np.save(tmp_path / "v.npy", vectors)
-    assert model.search(TEXTS[0], "~/v.npy") == model.search(TEXTS[0], vectors)
 
 
 def test_texts_are_clustered(model, vectors, tmp_path):
@@ -127,19 +121,3 @@ def test_files_without_an_array(model, tmp_path):
         path.write_bytes(content)
         with pytest.raises(InputError, match="v.npy must be an array of NumPy. Received"):
             model.search("가", path)
-
-
-def test_the_last_layer_by_its_number_has_the_trained_length(tmp_path):
-    write_folder(tmp_path, task="similarity")
-    model = load_model(tmp_path)
-    found = model.embed(["the book", "red"], layers=(1, -1, model.num_layers))
-    lengths = np.linalg.norm(found, axis=-1)
-    np.testing.assert_allclose(lengths[:, 1:], 1, atol=1e-6)
-    assert np.abs(lengths[:, 0] - 1).min() > 0.01
-
-
-@pytest.mark.parametrize("value", ["ab", {"a", "b"}, {"a": 1, "b": 2}])
-def test_a_pair_is_no_text_of_two_characters(tmp_path, value):
-    write_folder(tmp_path, task="similarity")
-    with pytest.raises(InputError, match="this model takes pairs"):
-        load_model(tmp_path).predict([value])
