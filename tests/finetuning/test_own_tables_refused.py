@@ -23,6 +23,7 @@ def line(**entry):
 
 # The kind and content of a training file, what else is given, and words of the message.
 REFUSED = (
+    ("tsv", "text\tlabel\n", {}, ("train.tsv", "two different labels", "none")),
     ("tsv", "text\tlabel\nA\tx\nB\tx\n", {}, ("train.tsv", "two different labels", "x")),
     ("tsv", "text\tlabel\nA\tx,y\nB\tx\n", {}, ("train.tsv line 2", "comma", "'x,y'")),
     ("tsv", "text\tlabel\nA\tx\nB\t\n", {}, ("train.tsv line 3", "must not be empty", "''")),
