@@ -14,7 +14,7 @@ from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
 from finetuning.examples import UNSORTED_WINDOWS
 from tests.support.programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
-from tests.support.record_files import make_files
+from tests.support.record_files import different_lengths, make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import make_examples, training_config
 
@@ -36,8 +36,15 @@ def test_the_same_settings_keep_the_order():
     order = DataOrder(0, 0, *NUMBERS)
     state = types.SimpleNamespace(order=order, step=10)
     assert continue_with(state, *SETTINGS) == (0, 0) and state.order == order
-    assert order.changes(*NUMBERS) == []
-    assert order.examples_before(10) == 80
+    assert order.changes(*NUMBERS) == [] and order.examples_before(10) == 80
+    # Other lengths of batches begin another one.
+    before = DataOrder(0, 0, 8, 1, 40, 9, 77)
+    said = "the lengths of --bucket_boundaries are not the same"
+    assert before.changes(8, 1, 40, 10, 77) == [said] and before.changes(8, 1, 40, 9, 77) == []
+    # Checkpoints of Google's code hold no order: every update took a batch of this size.
+    state = types.SimpleNamespace(order=None, step=5)
+    assert continue_with(state, *SETTINGS) == (0, 0)
+    assert state.order.examples_before(5) == 40
 
 
 @pytest.mark.parametrize(
@@ -65,19 +72,6 @@ def test_other_settings_begin_after_what_was_seen(settings, said):
     assert state.order.examples_before(14) == position + 16
 
 
-def test_other_lengths_begin_another_order():
-    before = DataOrder(0, 0, 8, 1, 40, 9, 77)
-    said = "the lengths of --bucket_boundaries are not the same"
-    assert before.changes(8, 1, 40, 10, 77) == [said] and before.changes(8, 1, 40, 9, 77) == []
-
-
-def test_a_run_of_googles_code_continues_after_its_steps():
-    """Its checkpoints hold no order: every update took a batch of this size."""
-    state = types.SimpleNamespace(order=None, step=5)
-    assert continue_with(state, *SETTINGS) == (0, 0)
-    assert state.order.examples_before(5) == 40
-
-
 def test_a_checkpoint_of_release_0_1_0_continues():
     """It holds one number more."""
     counts = {name: tf.Variable(0) for name in ("iterations", "skipped")}
@@ -102,12 +96,6 @@ def test_the_lengths_of_batches_are_noticed(tmp_path):
     assert found[0] != found[1] != found[2]
     numbers = [number_of_boundaries(each) for each in ((8, 32), (8, 24, 32), (32,), ())]
     assert len({*numbers}) == 3 and numbers[2:] == [0, 0] and min(numbers[:2]) > 1
-
-
-def different_lengths(number, row):
-    length = 4 + number * 7 % 13
-    row["input_mask"] = [1] * length + [0] * (16 - length)
-    row["masked_lm_positions"] = [1, 2, 3, 3]
 
 
 @pytest.mark.slow

@@ -12,12 +12,9 @@ from tests.support.crosses import slow
 from tests.support.record_files import (
     DYNAMIC,
     FORMAT,
-    LAYOUTS,
     PACKED,
-    assert_same_batches,
-    global_batches,
+    different_lengths,
     make_files,
-    workers,
 )
 from tests.support.refusals import refused
 from tests.support.tiny_models import (
@@ -37,22 +34,12 @@ BOUNDARIES = (6, 9, 12, 16)
 
 def files_of_all_lengths(folder, record_format=FORMAT):
     """Records of 4 to 16 pieces; those without masks have such lengths anyway."""
-
-    def change(number, row):
-        if record_format is FORMAT:
-            length = 4 + number * 7 % 13
-            row["input_mask"] = [1] * length + [0] * (16 - length)
-            row["masked_lm_positions"] = [1, 2, 3, 3]
-
+    change = different_lengths if record_format is FORMAT else None
     return make_files(folder, COUNTS, record_format, change=change)
 
 
-def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, start=(0, 0)):
-    return BatchPlan(files, record_format, CONFIG, batch, 1, boundaries, start)
-
-
-def dataset(files, *arguments, start_step=0, shard=None, **options):
-    return training_dataset(plan_of(files, *arguments, **options), start_step, shard)
+def dataset(files, boundaries=BOUNDARIES, record_format=FORMAT):
+    return training_dataset(BatchPlan(files, record_format, CONFIG, BATCH, 1, boundaries))
 
 
 def ids(batches):
@@ -94,47 +81,6 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
         filled = sum(batch["input_mask"].sum() for batch in ours)
         assert filled / used > 0.75 > filled / (WINDOW * BATCH * 16)
     assert orders[0] != orders[1]
-
-
-@pytest.mark.parametrize(
-    "start_step", (*(slow(i) for i in (1, WINDOW)), WINDOW - 1, 3 * WINDOW + 5)
-)
-def test_the_order_continues_from_any_step(tmp_path, start_step):
-    files = files_of_all_lengths(tmp_path, DYNAMIC)
-    whole = take(dataset(files, record_format=DYNAMIC), start_step + 5)[start_step:]
-    rest = take(dataset(files, start_step=start_step, record_format=DYNAMIC), 5)
-    assert_same_batches(rest, whole)
-
-
-@pytest.mark.parametrize("count, replicas", LAYOUTS)
-def test_workers_share_the_global_batch(tmp_path, count, replicas):
-    files = files_of_all_lengths(tmp_path)
-    expected = take(dataset(files, start_step=9), 6)
-    datasets = [dataset(files, start_step=9, shard=shard) for shard in workers(count, replicas)]
-    datasets = [d.map(lambda b: {**b, BUCKET: b[BUCKET][None]}) for d in datasets]
-    found = global_batches(datasets, replicas // count, 6)
-    assert [bucket_of(batch) for batch in found] == [bucket_of(batch) for batch in expected]
-    for batch in (*found, *expected):
-        del batch[BUCKET]
-    assert_same_batches(found, expected)
-
-
-@pytest.mark.parametrize("step, start", (slow(0, (0, 0)), slow(20, (0, 0)), (25, (7, 31))))
-def test_the_records_of_a_step_are_known(tmp_path, step, start):
-    files = files_of_all_lengths(tmp_path)
-    first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = plan_of(files, start=start).names(step)
-    numbers = [int(first[path] + number - 1) % 60 for path, number in found]
-    assert [numbers] == ids(take(dataset(files, start_step=step, start=start), 1))
-
-
-def test_windows_begin_where_the_order_does(tmp_path):
-    """Another batch size than before: the first window has the examples after those seen."""
-    files = files_of_all_lengths(tmp_path)
-    plain = dataset(files, (), batch=1, start_step=31)
-    window = ids(take(dataset(files, start_step=7, start=(7, 31)), WINDOW))
-    expected = ids(take(plain, WINDOW * BATCH))
-    assert sorted(sum(window, [])) == sorted(sum(expected, []))
 
 
 @pytest.mark.slow

@@ -2,17 +2,14 @@
 
 import dataclasses
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records, explain_failure
-from create_pretraining_data.records.tfrecord import FRAME
 from tests.support.crosses import slow
 from tests.support.record_files import (
     DYNAMIC,
@@ -27,7 +24,6 @@ from tests.support.refusals import refused
 from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
-COUNTS = (7, 20, 13)
 
 
 def check(files, length=16, places=4, config=CONFIG):
@@ -35,31 +31,40 @@ def check(files, length=16, places=4, config=CONFIG):
 
 
 def test_good_records_pass(tmp_path):
-    assert check(make_files(tmp_path, COUNTS)) == (FORMAT, 40)
+    files = make_files(tmp_path, (7, 20, 13))
+    assert check(files) == (FORMAT, 40) and explain_failure(files, FORMAT, CONFIG) is None
+    for arguments, words in (
+        ({"length": 128}, ("--max_seq_length=128", "has 16")),
+        ({"places": 20}, ("--max_predictions_per_seq=20", "has 4")),
+    ):
+        with refused(*words, files[0]):
+            check(files, **arguments)
+    open(files[1], "wb").close()
+    with refused("no record"):
+        check(files)
+
+
+LENGTH, PLACES = "max_seq_length", "max_predictions_per_seq"
 
 
 @pytest.mark.parametrize(
-    "arguments, words",
+    "record_format, name, value, message",
     (
-        ({"length": 128}, ("--max_seq_length=128", "has 16")),
-        ({"places": 20}, ("--max_predictions_per_seq=20", "has 4")),
+        # No flag would help, and perhaps none was given: the first file's JSON file has the value.
+        (FORMAT, LENGTH, 8, f"the same {LENGTH}. Received: 16 in {{}}, 8 in {{}}"),
+        (FORMAT, PLACES, 8, f"the same {PLACES}. Received: 4 in {{}}, 8 in {{}}"),
+        (FORMAT, "sentence_label", False, "or none"),
+        (PACKED, "packed_sequences", 0, "3 in {}, 0 in {}"),
+        (PACKED, "packed_sequences", 2, "3 in {}, 2 in {}"),
     ),
 )
-def test_shapes_that_disagree_name_both(tmp_path, arguments, words):
-    files = make_files(tmp_path, (3,))
-    with refused(*words, files[0]):
-        check(files, **arguments)
-
-
-@pytest.mark.parametrize("name", ("max_seq_length", "max_predictions_per_seq"))
-def test_files_of_two_shapes_name_both(tmp_path, name):
-    """No flag would help, and perhaps none was given: the first file's JSON file has the value."""
-    other = dataclasses.replace(FORMAT, **{name: 8})
+def test_files_of_two_formats_are_refused(tmp_path, record_format, name, value, message):
     (tmp_path / "other").mkdir()
-    files = [*make_files(tmp_path, (3,)), *make_files(tmp_path / "other", (3,), other)]
-    own = getattr(FORMAT, name)
-    with refused(f"the same {name}. Received: {own} in {files[0]}, 8 in {files[1]}"):
+    other = dataclasses.replace(record_format, **{name: value})
+    files = make_files(tmp_path, (3,), record_format) + make_files(tmp_path / "other", (3,), other)
+    with refused(message.format(*files)):
         check(files)
+    assert check(files[:1]) == (record_format, 3)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +143,10 @@ def test_damage_further_on_is_found_while_reading(tmp_path):
     assert files[1] in message and "after 53 good ones" in message
 
 
+def with_byte(content, position, value):
+    return content[:position] + bytes([value]) + content[position + 1 :]
+
+
 @pytest.mark.parametrize(
     "damage, said",
     (
@@ -146,82 +155,26 @@ def test_damage_further_on_is_found_while_reading(tmp_path):
         (lambda content, size: flip(content, 3 * size + 60), "after 3 good ones"),
         (lambda content, size: flip(content, 3 * size + 9), "after 3 good ones"),  # a checksum
         (lambda content, size: flip(content, 3 * size + 2), "ends within record 4"),  # its length
+        # A length that is larger than any memory.
+        (lambda content, size: with_byte(content, size + 7, 0x40), "ends within record 2"),
+        (lambda content, size: with_byte(content, size + 7, 0xFF), "ends within record 2"),
+        (lambda content, size: content[:-1], "ends within record 60"),
+        (lambda content, size: content[:-13], "ends within record 60"),
+        # TensorFlow reads such a file without a word.
+        (lambda content, size: content + bytes(7), "after record 60 with the beginning of another"),
     ),
 )
 @pytest.mark.parametrize("compress", (bytes, gzip.compress), ids=("plain", "gzip"))
-def test_what_failed_is_explained_by_the_damage(tmp_path, damage, said, compress):
-    files = make_files(tmp_path, (5, 5))
-    content = Path(files[1]).read_bytes()
-    damaged = damage(content, len(content) // 5)
-    for path, changed in zip(files, (content, damaged), strict=True):
-        Path(path).write_bytes(compress(changed))
-    message = str(explain_failure(files, FORMAT, CONFIG))
-    if compress is gzip.compress and said.startswith("after record 4"):
-        said = "ends within record 5"
-    assert message.startswith(f"{files[1]} must be a complete TFRecord file.") and said in message
-
-
-def test_damage_at_the_beginning_is_found_at_once(tmp_path):
-    files = make_files(tmp_path, (60, 60))
-    flip_a_byte(files[1], 60, damaged=5)
-    with refused(files[1], "after 5 good ones"):
+def test_damage_is_found_at_once_and_explained(tmp_path, damage, said, compress):
+    files = make_files(tmp_path, (5, 60))
+    contents = [Path(path).read_bytes() for path in files]
+    contents[1] = damage(contents[1], len(contents[1]) // 60)
+    for path, content in zip(files, contents, strict=True):
+        Path(path).write_bytes(compress(content))
+    if compress is gzip.compress and said.startswith("after record"):
+        said = f"ends within record {int(said.split()[2]) + 1}"
+    message = f"{files[1]} must be a complete TFRecord file."
+    with refused(message, said):
         check(files)
-
-
-@pytest.mark.parametrize("missing", (1, 5, 13, 100))
-def test_a_file_that_ends_within_a_record_is_found_at_once(tmp_path, missing):
-    files = make_files(tmp_path, (60, 60))
-    os.truncate(files[1], os.path.getsize(files[1]) - missing)
-    with refused(files[1], "ends within record 60"):
-        check(files)
-
-
-def test_a_file_that_ends_within_a_length_is_found_at_once(tmp_path):
-    """TensorFlow reads such a file without a word."""
-    files = make_files(tmp_path, (60,))
-    with open(files[0], "ab") as file:
-        file.write(bytes(7))
-    with pytest.raises(InputError, match="after record 60 with the beginning of another"):
-        check(files)
-
-
-@pytest.mark.parametrize("damaged", (0x40, 0xFF))
-def test_a_damaged_length_in_a_compressed_file_is_found_at_once(tmp_path, damaged):
-    """It says that the record is larger than any memory."""
-    files = make_files(tmp_path, (60,))
-    with open(files[0], "rb") as file:
-        content = bytearray(file.read())
-    content[FRAME + int.from_bytes(content[:8], "little") + 7] = damaged  # of the second record
-    with open(files[0], "wb") as file:
-        file.write(gzip.compress(content))
-    with pytest.raises(InputError, match="TFRecord file. Received: it ends within record 2"):
-        check(files)
-
-
-def test_whole_files_need_no_explanation(tmp_path):
-    assert explain_failure(make_files(tmp_path, (5,)), FORMAT, CONFIG) is None
-
-
-def test_files_must_agree_about_sentence_labels(tmp_path):
-    (tmp_path / "other").mkdir()
-    without = dataclasses.replace(FORMAT, sentence_label=False)
-    files = make_files(tmp_path, (3,)) + make_files(tmp_path / "other", (3,), without)
-    with pytest.raises(InputError, match="or none"):
-        check(files)
-
-
-@pytest.mark.parametrize("sequences", (0, 2))
-def test_files_must_agree_about_packing(tmp_path, sequences):
-    (tmp_path / "other").mkdir()
-    other = dataclasses.replace(FORMAT, packed_sequences=sequences)
-    files = make_files(tmp_path, (3,), PACKED) + make_files(tmp_path / "other", (3,), other)
-    with refused(f"3 in {files[0]}, {sequences} in {files[1]}"):
-        check(files)
-    assert check(files[:1]) == (PACKED, 3)
-
-
-def test_an_empty_file_is_named(tmp_path):
-    files = make_files(tmp_path, (3,))
-    open(files[0], "wb").close()
-    with pytest.raises(InputError, match="no record"):
-        check(files)
+    found = str(explain_failure(files, FORMAT, CONFIG))
+    assert found.startswith(message) and said in found

@@ -32,9 +32,6 @@ PACKED_DYNAMIC = dataclasses.replace(
 DYNAMIC_FORMATS = pytest.mark.parametrize(
     "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
-QUICK_IF_PACKED = pytest.mark.parametrize(
-    "record_format", (slow(DYNAMIC), PACKED_DYNAMIC), ids=("ordinary", "packed")
-)
 
 
 def write_records(path, rows, record_format):
@@ -129,6 +126,13 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
         if record_format.masking is not None:
             describe(paths[-1], record_format)
     return paths
+
+
+def different_lengths(number, row):
+    """For `make_files`: records of 4 to 16 pieces."""
+    length = 4 + number * 7 % 13
+    row["input_mask"] = [1] * length + [0] * (16 - length)
+    row["masked_lm_positions"] = [1, 2, 3, 3]
 
 
 def describe(path, record_format, objective=None):
