@@ -1,7 +1,5 @@
 """The parts of the engine: a chunk's files, statistics, names."""
 
-import collections
-import json
 import os
 import tracemalloc
 
@@ -65,14 +63,6 @@ def test_memory_grows_little_with_the_buckets_of_much_text(tmp_path):
     assert index == 6400 * 10 * 16 and most < 4 * index
     assert os.path.getsize(index_path(path)) == index
     assert os.path.getsize(path) == 10 * 100 * (10 + 16)
-
-
-def test_statistics_add_up():
-    one = CorpusStatistics(1, 0, 2, lengths=collections.Counter({5: 1}))
-    two = CorpusStatistics(2, 1, 3, lengths=collections.Counter({5: 1, 7: 2}))
-    both = one + two
-    assert (both.documents, both.sentences, both.lengths) == (3, 5, {5: 2, 7: 2})
-    assert CorpusStatistics.from_json(json.loads(json.dumps(both.as_json()))) == both
 
 
 def test_seeds_differ_by_chunk():

@@ -157,14 +157,15 @@ UNPACKED = ("gzip.txt.gz", "cp949.txt", "data set")
 
 
 @pytest.mark.parametrize(
-    ("form", "moment"),
-    [*((form, UNPACKING) for form in UNPACKED), ("data set", READING_ROWS)],
-    ids=[*UNPACKED, "while rows are read"],
+    ("form", "moment"), [*((form, UNPACKING) for form in UNPACKED), ("data set", READING_ROWS)]
 )
 def test_killed_while_it_is_unpacked(corpus, same, expected, tmp_path, form, moment):
-    flag = f"--input_file={same / form}"
-    run_and_die(corpus, tmp_path, flag, preparation=moment)
-    assert run(corpus, tmp_path, flag).records == expected[plain_of(form)].records
+    """Workers and tasks read what is unpacked, too."""
+    flag, records = f"--input_file={same / form}", expected[plain_of(form)].records
+    run_and_die(corpus, tmp_path / "one", flag, preparation=moment)
+    assert run(corpus, tmp_path / "one", flag, "--num_workers=2").records == records
+    if moment == UNPACKING:
+        assert run_tasks(corpus, tmp_path / "tasks", flag).records == records
 
 
 @pytest.mark.parametrize("form", UNPACKED)
@@ -175,10 +176,3 @@ def test_what_is_unpacked_is_not_unpacked_again(
     run_and_die(corpus, tmp_path, flag, preparation=KILLS["in pass 1"])
     monkeypatch.setattr(plain_text, "open_plain", lambda *_: pytest.fail("read again"))
     assert run(corpus, tmp_path, flag).records == expected[plain_of(form)].records
-
-
-@pytest.mark.parametrize("form", UNPACKED)
-def test_workers_and_tasks_read_what_is_unpacked(corpus, same, expected, tmp_path, form):
-    flag, records = f"--input_file={same / form}", expected[plain_of(form)].records
-    assert run(corpus, tmp_path / "workers", flag, "--num_workers=2").records == records
-    assert run_tasks(corpus, tmp_path / "tasks", flag).records == records

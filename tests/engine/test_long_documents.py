@@ -47,20 +47,21 @@ def make(corpus, tmp_path, capsys):
     (tmp_path / "vocab.txt").write_text(vocabulary)
 
     def call(contents, *flags):
-        names = []
-        for number, content in enumerate(contents):
-            names.append(tmp_path / f"{number}.txt")
-            names[-1].write_text(content)
+        names = [tmp_path / f"{number}.txt" for number in range(len(contents))]
+        for name, content in zip(names, contents, strict=True):
+            name.write_text(content)
         flags = (
             f"--input_file={','.join(map(str, names))}", f"--vocab_file={tmp_path}/vocab.txt",
             "--masking=dynamic", "--objective=nsp", *flags,
         )  # fmt: skip
         capsys.readouterr()
         assert main(arguments(corpus, tmp_path / "out", *flags)) == 0
-        lines = capsys.readouterr().err.splitlines()
-        said = [line for line in lines if line.startswith("warning: ")]  # no progress
         # In one pass, rows this short lose much at their ends.
-        said = [line for line in said if "of the tokens are in no row" not in line]
+        said = [
+            line
+            for line in capsys.readouterr().err.splitlines()
+            if line.startswith("warning: ") and "of the tokens are in no row" not in line
+        ]
         return sources(tmp_path), said
 
     return call
@@ -112,13 +113,6 @@ def test_one_book_alone_says_so(make, monkeypatch):
 
 def test_documents_among_others_are_made_as_ever(corpus, tmp_path, monkeypatch):
     """Only a chunk with a single document needs others."""
-
-    def read_other_documents(plan, number):
-        raise AssertionError
-
-    monkeypatch.setattr(
-        "create_pretraining_data.engine.passes.read_other_documents", read_other_documents
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    monkeypatch.setattr(passes, "read_other_documents", lambda *_: pytest.fail("read"))
+    with warnings.catch_warnings(action="error"):
         assert main(arguments(corpus, tmp_path)) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from create_pretraining_data.engine import line_hashes, repeats, splitting
 from create_pretraining_data.engine.repeat_report import describe_repeats, find_repeat_problems
-from create_pretraining_data.engine.repeats import count_repeats, find_repeats, read_kept_text
+from create_pretraining_data.engine.repeats import count_repeats, read_kept_text
 from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_plan import WorkPlan
 from run_scripts.create_data import main
@@ -303,15 +303,3 @@ def test_the_program_says_what_it_left_out(repeated, tmp_path, capsys):
     again = json.loads(run(folder, tmp_path / "again").description)
     assert "--drop_duplicates=documents leaves them out" in capsys.readouterr().err
     assert again["repeats"] == found["repeats"]
-
-
-def test_part_files_are_the_same_each_time(tmp_path):
-    """Two executors may run a task at once."""
-    plan = plan_for(write(tmp_path / "t.txt", some_documents(5)), tmp_path / "work", "lines")
-    for number in range(len(plan.chunks)):
-        line_hashes.make_hash_file(plan, number)
-    made = set()
-    for _ in range(2):
-        find_repeats(plan, 1, 3)
-        made.add((tmp_path / "work" / "repeats-000001").read_bytes())
-    assert len(made) == 1

@@ -8,20 +8,11 @@ import re
 
 import pytest
 
-from bert_common.progress import format_bytes
-from create_pretraining_data.engine import (
-    chunk_file,
-    passes,
-    size_estimate,
-    splitting,
-    work_plan,
-)
+from create_pretraining_data.engine import chunk_file, passes, size_estimate, splitting, work_plan
 from run_scripts.create_data import main
-from tests.support.create_data_runs import arguments, corpus
+from tests.support.create_data_runs import arguments
 from tests.support.crosses import quick_by_pairs
 from tests.support.paths import ROOT
-
-__all__ = ["corpus"]
 
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
@@ -60,6 +51,13 @@ def text_of(kind, size=150_000):
     return documents
 
 
+def check_size(capsys, folder, name, *flags):
+    files = f"--input_file={folder / name}", f"--output_file={folder}/out.tfrecord"
+    assert main(["p", *files, "--dupe_factor=2", "--num_workers=1", *flags]) == 0
+    written = (folder / "out.tfrecord").stat().st_size
+    assert announced(capsys.readouterr().out) == pytest.approx(written, rel=0.25)
+
+
 @pytest.mark.parametrize(
     ("kind", "form", "objective"), quick_by_pairs(KINDS, FORMS, ("sop", "nsp", "none"))
 )
@@ -68,20 +66,17 @@ def test_the_size_is_nearly_that_announced(
 ):
     monkeypatch.setattr(splitting, "CHUNK_BYTES", 20_000)
     monkeypatch.setattr(size_estimate, "CHARACTERS", 20_000)
-    is_json = objective == "none"
-    text, documents = tmp_path / ("text.jsonl" if is_json else "text.txt"), text_of(kind)
+    is_json, documents = objective == "none", text_of(kind)
+    name = "text.jsonl" if is_json else "text.txt"
     lines = [json.dumps({"id": k, "text": d}) for k, d in enumerate(documents)]
-    text.write_text("\n".join(lines) if is_json else "\n\n".join(documents) + "\n")
+    text = "\n".join(lines) if is_json else "\n\n".join(documents) + "\n"
+    (tmp_path / name).write_text(text)
     length = 64 if kind == "posts" else 128
-    flags = (
-        f"--input_file={text}", f"--output_file={tmp_path}/out.tfrecord", "--tokenizer=korean",
-        f"--vocab_file={corpus}/vocab.txt", f"--objective={objective}", "--num_workers=1",
-        f"--max_seq_length={length}", "--max_predictions_per_seq=20", "--dupe_factor=2",
+    check_size(
+        capsys, tmp_path, name, "--tokenizer=korean", f"--vocab_file={corpus}/vocab.txt",
+        f"--objective={objective}", f"--max_seq_length={length}", "--max_predictions_per_seq=20",
         *FORMS[form],
     )  # fmt: skip
-    assert main(["create_pretraining_data.py", *flags]) == 0
-    written = (tmp_path / "out.tfrecord").stat().st_size
-    assert announced(capsys.readouterr().out) == pytest.approx(written, rel=0.25)
 
 
 @pytest.mark.parametrize("bucket_bytes", [500, 20_000])
@@ -112,16 +107,9 @@ def test_the_room_asked_for_is_that_of_all_files(
 def test_sentences_that_are_to_be_split(tmp_path, capsys):
     pytest.importorskip("kiwipiepy")
     sample = (ROOT / "sample_corpus" / "train.txt").read_text().split("\n\n")
-    text = tmp_path / "text.txt"
-    text.write_text("\n\n".join(" ".join(document.split("\n")) for document in sample[:40]) + "\n")
-    flags = (
-        f"--input_file={text}", f"--output_file={tmp_path}/out.tfrecord", "--split_sentences",
-        f"--tokenizer_dir={ROOT}/reference_model", "--objective=nsp", "--dupe_factor=2",
+    documents = (document.replace("\n", " ") for document in sample[:40])
+    (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
+    check_size(
+        capsys, tmp_path, "text.txt", "--split_sentences", "--objective=nsp",
+        f"--tokenizer_dir={ROOT}/reference_model",
     )  # fmt: skip
-    assert main(["create_pretraining_data.py", *flags]) == 0
-    written = (tmp_path / "out.tfrecord").stat().st_size
-    assert announced(capsys.readouterr().out) == pytest.approx(written, rel=0.25)
-
-
-def test_units_are_those_of_the_program():
-    assert {format_bytes(5 * size).split()[1] for size in UNITS.values()} == set(UNITS)

@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import time
+from unittest import mock
 
 import pytest
 
@@ -28,31 +29,32 @@ def killed(corpus, tmp_path_factory):
     return output
 
 
+@pytest.fixture
+def work(killed, tmp_path):
+    """The work folder of a copy of it."""
+    shutil.copytree(killed, tmp_path / "out")
+    return tmp_path / "out" / ".ko.tfrecord.work"
+
+
 @pytest.mark.parametrize("flags", [(), (OTHER,)], ids=" ".join)
-def test_files_without_a_manifest_are_not_taken_up(corpus, whole, tmp_path, killed, flags):
-    output = tmp_path / "out"
-    shutil.copytree(killed, output)
-    work = output / ".ko.tfrecord.work"
+def test_files_without_a_manifest_are_not_taken_up(corpus, whole, tmp_path, work, flags):
     assert {"chunk-000010", "input-00000"} <= set(os.listdir(work))
     (work / MANIFEST).unlink()
     for path in work.glob("chunk-00000?"):  # had they been taken up, it would show
         shutil.copy(work / "chunk-000010", path)
     (work / "input-00000").write_text("다른 글\n")
-    made = run(corpus, output, f"--input_file={corpus}/text.txt.gz", *flags)
+    made = run(corpus, work.parent, f"--input_file={corpus}/text.txt.gz", *flags)
     assert (made.records == whole.records) == (OTHER not in flags)
     assert made.records == run(corpus, tmp_path / "new", *flags).records
 
 
-def test_an_unpacked_input_without_its_json_is_made_again(corpus, whole, tmp_path, killed):
-    output = tmp_path / "out"
-    shutil.copytree(killed, output)
-    work = output / ".ko.tfrecord.work"
+def test_an_unpacked_input_without_its_json_is_made_again(corpus, whole, work):
     for path in work.glob("chunk-00000?*"):
         path.unlink()
     text = (work / "input-00000").read_bytes()
     (work / "input-00000").write_bytes(text[: len(text) // 2])
     (work / "input-00000.json").unlink()
-    assert run(corpus, output, f"--input_file={corpus}/text.txt.gz").records == whole.records
+    assert run(corpus, work.parent, f"--input_file={corpus}/text.txt.gz").records == whole.records
 
 
 def test_tasks_that_start_at_once_unpack_once(corpus, tmp_path, monkeypatch):
@@ -76,24 +78,16 @@ class Death(BaseException):
     """Ends a run as kill does: nothing is put in order."""
 
 
-def test_killed_while_the_folder_is_removed(corpus, whole, tmp_path, monkeypatch, killed):
+def test_killed_while_the_folder_is_removed(tmp_path, monkeypatch, killed):
     """At each of its files: the manifest outlives everything that it lists."""
-    work = tmp_path / "work"
-    for last in range(1, 1 + len(os.listdir(killed / ".ko.tfrecord.work"))):
-        shutil.copytree(killed / ".ko.tfrecord.work", work)
-        removed = []
-
-        def remove(path, *, dir_fd=None, unlink=os.unlink, removed=removed, last=last):
-            if len(removed) == last:
-                raise Death
-            removed.append(path)
-            unlink(path, dir_fd=dir_fd)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "unlink", remove)
-            patch.setattr(os, "remove", remove)
-            with contextlib.suppress(Death):
-                remove_work_folder(str(work))
+    work, source = tmp_path / "work", killed / ".ko.tfrecord.work"
+    for last in range(1, 1 + len(os.listdir(source))):
+        shutil.copytree(source, work)
+        unlink = mock.Mock(wraps=os.unlink, side_effect=[*[mock.DEFAULT] * last, Death])
+        with monkeypatch.context() as patch, contextlib.suppress(Death):
+            patch.setattr(os, "unlink", unlink)
+            patch.setattr(os, "remove", unlink)
+            remove_work_folder(str(work))
         left = os.listdir(work) if work.exists() else []
         assert MANIFEST in left or all(name.endswith(".lock") for name in left), last
         shutil.rmtree(work, ignore_errors=True)
@@ -104,19 +98,11 @@ def test_killed_while_the_folder_is_removed_then_other_settings(
     corpus, whole, tmp_path, monkeypatch
 ):
     """The records are there, so what is left of the folder is of no use to anyone."""
-    removed = []
-
-    def remove(path, unlink=os.unlink):
-        removed.append(path)
-        if len(removed) == 5:
-            raise Death
-        unlink(path)
-
     with monkeypatch.context() as patch:
+        remove = mock.Mock(wraps=os.remove, side_effect=[*[mock.DEFAULT] * 4, Death])
         patch.setattr("create_pretraining_data.engine.work_folder.os.remove", remove)
         with pytest.raises(Death):
             main(arguments(corpus, tmp_path))
     assert (tmp_path / ".ko.tfrecord.work" / MANIFEST).exists()
-    other = run(corpus, tmp_path, OTHER)
-    assert other.records != whole.records
+    assert run(corpus, tmp_path, OTHER).records != whole.records
     assert run(corpus, tmp_path) == whole == contents(tmp_path)

@@ -1,4 +1,4 @@
-"""Records come back as they were written; a damaged file is named."""
+"""Records are TensorFlow's, byte for byte, and come back as written; a damaged file is named."""
 
 import random
 from pathlib import Path
@@ -11,16 +11,13 @@ from bert_common.errors import InputError
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import MaskedSequences
 from create_pretraining_data.instances.packing import lay_out
-from create_pretraining_data.records.encoding import encode_record, encode_records
-from create_pretraining_data.records.reader import (
-    inspect_record,
-    parsing_spec,
-    read_format,
-)
+from create_pretraining_data.records.encoding import encode_record, encode_records, encode_varints
+from create_pretraining_data.records.reader import inspect_record, parsing_spec, read_format
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame, split_frames
 from tests.support.paths import TEST_DATA
 from tests.support.record_files import flip, tf_example, write_records
+from tests.support.refusals import refused
 from tests.support.sequences import Sequence, sequences_from
 
 DATA = TEST_DATA / "pretraining_data"
@@ -64,23 +61,6 @@ def test_round_trip(tmp_path, record_format):
             kind = record_format.features()[name][1]
             assert record[name].dtype == {"int": np.int64, "float": np.float32}[kind]
             np.testing.assert_array_equal(record[name], values)
-
-
-def test_what_a_packed_record_holds():
-    ordinary = RecordFormat(16, 4, sentence_label=True, token_boundary=False).features()
-    packed = RecordFormat(16, 4, True, False, packed_sequences=3).features()
-    added = {name: packed[name] for name in packed if packed[name] != ordinary.get(name)}
-    assert added == {
-        "segment_index": (16, "int"),
-        "position_ids": (16, "int"),
-        "sequence_starts": (3, "int"),
-        "next_sentence_labels": (3, "int"),
-        "next_sentence_weights": (3, "float"),
-    }
-    unlabelled = RecordFormat(16, 4, False, False, packed_sequences=3).features()
-    labels = {"next_sentence_labels", "next_sentence_weights"}
-    assert set(packed) - set(unlabelled) == labels
-    assert not set(ordinary) - set(packed)
 
 
 def test_an_instance_is_padded_to_the_format():
@@ -128,10 +108,11 @@ def test_googles_own_records_are_read(name, token_boundary):
 
 def test_the_same_features_are_the_same_bytes():
     features = some_features(FORMATS[0])
-    shuffled = dict(reversed(features.items()))
-    assert encode_record(features, FORMATS[0]) == encode_record(shuffled, FORMATS[0])
-    names = list(inspect_record(encode_record(features, FORMATS[0])))
-    order = [encode_record(features, FORMATS[0]).find(name.encode()) for name in sorted(names)]
+    record = encode_record(features, FORMATS[0])
+    assert record == encode_record(dict(reversed(features.items())), FORMATS[0])
+    found = inspect_record(record)
+    assert found == FORMATS[0].features()
+    order = [record.find(name.encode()) for name in sorted(found)]
     assert order == sorted(order)
 
 
@@ -146,13 +127,6 @@ def test_the_frames_are_those_of_tensorflow(tmp_path):
             split_frames(flip(content, position))
     with pytest.raises(ValueError, match="cut off"):
         split_frames(content[:-1])
-
-
-def test_inspect_record():
-    found = inspect_record(encode_record(some_features(FORMATS[0]), FORMATS[0]))
-    assert found == FORMATS[0].features()
-    with pytest.raises(ValueError, match="not a tf.train.Example"):
-        inspect_record(b"\xff\xff\xff")
 
 
 def write_raw(path, *records):
@@ -197,21 +171,76 @@ def test_other_records_are_refused(tmp_path, features, message):
         read_format(path)
 
 
-def test_unreadable_files_are_refused_by_name(tmp_path):
-    empty = tmp_path / "empty.tfrecord"
-    empty.touch()
-    with pytest.raises(InputError, match="empty.tfrecord must hold records. Received: no record"):
-        read_format(str(empty))
-    with pytest.raises(InputError, match="gone.tfrecord must exist"):
-        read_format(str(tmp_path / "gone.tfrecord"))
-    text = tmp_path / "text.txt"
-    text.write_text("Not a record file at all, only text of some length.\n" * 9)
-    with pytest.raises(InputError, match="text.txt must be a complete TFRecord file"):
-        read_format(str(text))
-    garbage = write_raw(tmp_path / "garbage.tfrecord", b"\xff\xff\xff")
-    with pytest.raises(InputError, match="garbage.tfrecord.*not a tf.train.Example"):
-        read_format(garbage)
-    short = tmp_path / "short.tfrecord"
-    short.write_bytes((DATA / "bert_default_sample.tfrecord").read_bytes()[:100])
-    with pytest.raises(InputError, match="short.tfrecord must be a complete TFRecord file"):
-        read_format(str(short))
+SAMPLE = (DATA / "bert_default_sample.tfrecord").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must hold records. Received: no record"),
+        (None, "must exist"),
+        (b"Not a record file, only text of some length.\n" * 9, "must be a complete TFRecord file"),
+        (frame(b"\xff\xff\xff"), "not a tf.train.Example"),
+        (SAMPLE[:100], "must be a complete TFRecord file"),
+    ],
+)  # fmt: skip
+def test_unreadable_files_are_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "a.tfrecord"
+    if content is not None:
+        path.write_bytes(content)
+    with refused(path, message):
+        read_format(str(path))
+
+
+# Where a number needs another byte.
+BORDERS = [b + d for b in (1 << 7, 1 << 14, 1 << 21, 1 << 28) for d in (-1, 0, 1)]
+NUMBERS = [0, 1, *BORDERS, 2**31 - 1]
+
+
+def random_features(record_format, records, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        name: rng.choice(NUMBERS, (records, length))
+        if kind == "int"
+        else rng.uniform(-2, 2, (records, length)).astype(np.float32)
+        for name, (length, kind) in record_format.features().items()
+    }
+
+
+def by_tensorflow(features, row, record_format):
+    """The row's record."""
+    types = {"int": np.int64, "float": np.float32}
+    kinds = {name: types[kind] for name, (_, kind) in record_format.features().items()}
+    return tf_example({name: features[name][row].astype(kinds[name]).tolist() for name in kinds})
+
+
+@pytest.mark.parametrize("record_format", [*FORMATS, RecordFormat(512, 77, True, False)])
+def test_bytes_are_tensorflows(record_format):
+    features = random_features(record_format, 20)
+    features["input_mask"] = features["input_mask"] % 2 == 1  # flags are integers too
+    features["input_ids"] = features["input_ids"].astype(np.int32)
+    expected = [by_tensorflow(features, row, record_format) for row in range(20)]
+    assert encode_records(features, record_format) == expected
+
+
+def test_varints_of_one_byte_and_more():
+    for values in ([[1, 2], [3, 127]], [[1, 128], [300, 0]], [[0, 2**31 - 1], [5, 5]]):
+        encoded, sizes = encode_varints(np.array(values))
+        by_row = [
+            b"".join(tf.train.Int64List(value=[v]).SerializeToString()[2:] for v in row)
+            for row in values
+        ]
+        assert encoded == b"".join(by_row)
+        assert sizes.tolist() == list(map(len, by_row))
+
+
+@pytest.mark.parametrize(
+    "name, value", [("input_mask", None), ("other", [[1]]), ("input_ids", [[1]])]
+)
+def test_other_features_are_refused(name, value):
+    """Missing, unknown, too short."""
+    features = {**random_features(FORMATS[0], 1), name: np.array(value)}
+    if value is None:
+        del features[name]
+    with pytest.raises(ValueError, match="features must be as in"):
+        encode_records(features, FORMATS[0])
