@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, pack, row_predictions
 from tests.support.sequences import (
     PLACES,
     Syllables,
@@ -74,14 +74,6 @@ def test_packing_small_rows(lengths, predictions, places, most, expected):
     rows = pack(lengths, predictions, 10, places, most)
     found = [np.flatnonzero(rows == row).tolist() for row in range(rows.max(initial=-1) + 1)]
     assert found == expected
-
-
-def test_layout():
-    layout = lay_out(np.array([3, 3, 4, 5, 5, 5]), np.array([2, 3, 9, 1, 2, 3]))
-    assert layout.rows.tolist() == [0, 0, 1, 2, 2, 2]
-    assert layout.slots.tolist() == [0, 1, 0, 0, 1, 2]
-    assert layout.starts.tolist() == [0, 2, 0, 0, 1, 3]
-    assert layout.num_rows == 3
 
 
 def test_a_permuted_sequence_needs_twice_the_places():

@@ -1,8 +1,8 @@
 """Documents are cut into sequences whose labels are right."""
 
+import itertools
 import random
 
-import numpy as np
 import pytest
 
 from create_pretraining_data.instances import pairs
@@ -13,7 +13,6 @@ from create_pretraining_data.instances.pairs import (
     is_too_short_for_a_pair,
     truncated_lengths,
 )
-from create_pretraining_data.instances.sequences import assemble
 from tests.support.sequences import Sentence, make_sequences, text_of
 
 CLS, SEP = 1, 2
@@ -25,26 +24,22 @@ def make_documents(shapes):
     Args:
         shapes: for each document the number of words of each sentence; words have 1 to 3 pieces.
     """
-    documents, next_id = [], 10
-    for shape in shapes:
-        document = []
-        for words in shape:
-            starts, length = [], 0
-            for word in range(words):
-                starts.append(length)
-                length += 1 + word % 3
-            document.append(Sentence(list(range(next_id, next_id + length)), starts))
-            next_id += length
-        documents.append(document)
-    return documents
+    ids = itertools.count(10)
+
+    def sentence(words):
+        lengths = [1 + word % 3 for word in range(words)]
+        starts = [0, *itertools.accumulate(lengths)]
+        return Sentence(list(itertools.islice(ids, starts.pop())), starts)
+
+    return [list(map(sentence, shape)) for shape in shapes]
 
 
 def rules(objective, max_seq_length=64, short_seq_prob=0.1):
     return PairRules(objective, max_seq_length, short_seq_prob, CLS, SEP)
 
 
-def make_all(documents, rules, passes, seed=0):
-    rng, balance, text = random.Random(seed), LengthBalance(), text_of(documents)
+def make_all(documents, rules, passes, seed=0, balance=None):
+    rng, balance, text = random.Random(seed), balance or LengthBalance(), text_of(documents)
     return [
         (index, sequence)
         for _ in range(passes)
@@ -56,10 +51,6 @@ def make_all(documents, rules, passes, seed=0):
 def segments(sequence):
     border = sequence.segment_ids.count(0)
     return sequence.ids[1 : border - 1], sequence.ids[border:-1]
-
-
-def ids_of(document):
-    return [piece for sentence in document for piece in sentence.ids]
 
 
 def random_corpus(seed=3, documents=60):
@@ -94,39 +85,33 @@ def test_sequences_are_well_formed(objective, max_seq_length):
             assert separators[0] > 1 and separators[1] > separators[0] + 1
 
 
-def test_order_is_the_label():
+@pytest.mark.parametrize("objective", ["nsp", "sop"])
+def test_labels_say_where_the_second_segment_is_from(objective):
+    """The same seed makes the same sequences."""
     documents = random_corpus()
-    seen = set()
-    for index, sequence in make_all(documents, rules("sop"), passes=5):
+    made, again, other = (
+        make_all(documents, rules(objective), passes=5, seed=seed) for seed in (1, 1, 2)
+    )
+    assert made == again != other
+    assert {sequence.sentence_label for _, sequence in made} == {0, 1}
+    for index, sequence in made:
         a, b = segments(sequence)
-        assert set(a + b) <= set(ids_of(documents[index]))
-        assert (a[-1] < b[0]) == (sequence.sentence_label == 0)
-        assert (b[-1] < a[0]) == (sequence.sentence_label == 1)
-        seen.add(sequence.sentence_label)
-    assert seen == {0, 1}
-
-
-def test_random_next_sentences_are_from_another_document():
-    documents = random_corpus()
-    seen = set()
-    for index, sequence in make_all(documents, rules("nsp"), passes=5):
-        a, b = segments(sequence)
-        own = set(ids_of(documents[index]))
-        assert set(a) <= own
-        if sequence.sentence_label:
-            assert not own & set(b)
+        own = {piece for sentence in documents[index] for piece in sentence.ids}
+        assert own.issuperset(a)
+        if not sequence.sentence_label:
+            assert own.issuperset(b) and a[-1] < b[0]
+        elif objective == "sop":
+            assert own.issuperset(b) and b[-1] < a[0]
         else:
-            assert set(b) <= own and a[-1] < b[0]
-        seen.add(sequence.sentence_label)
-    assert seen == {0, 1}
+            assert own.isdisjoint(b)
 
 
 def test_every_other_document_gives_random_sentences():
     documents = make_documents([[5, 5]] * 4)
     made = make_all(documents, rules("nsp"), passes=200)
-    owner = {p: i for i, d in enumerate(documents) for p in ids_of(d)}
+    owner = {p: i for i, d in enumerate(documents) for s in d for p in s.ids}
     found = {(i, owner[segments(s)[1][0]]) for i, s in made if s.sentence_label}
-    assert found == {(i, j) for i in range(4) for j in range(4) if i != j}
+    assert found == set(itertools.permutations(range(4), 2))
 
 
 def test_unused_sentences_are_put_back():
@@ -152,14 +137,11 @@ def test_unused_sentences_are_put_back():
 def test_no_sentence_is_left_out(objective):
     documents = random_corpus()
     made, text = make_all(documents, rules(objective, 500), passes=1), text_of(documents)
-    pieces = {piece for _, sequence in made for piece in sequence.ids} - {CLS, SEP}
-    wanted = {
-        piece
-        for index, document in enumerate(documents)
-        if objective == "none" or not is_too_short_for_a_pair(text, index)
-        for piece in ids_of(document)
-    }
-    assert pieces == wanted
+    wanted = {CLS, SEP}
+    for index, document in enumerate(documents):
+        if objective == "none" or not is_too_short_for_a_pair(text, index):
+            wanted.update(*(sentence.ids for sentence in document))
+    assert {piece for _, sequence in made for piece in sequence.ids} == wanted
 
 
 @pytest.mark.parametrize("objective", ["nsp", "sop"])
@@ -168,14 +150,8 @@ def test_labels_are_fair_whatever_the_document(objective, shape):
     # Sentences longer than the target, single ones, a single one at the end: Google labels such
     # chunks 1.
     text = text_of(make_documents([shape, [4, 4]]))
-    balance, rng = LengthBalance(), random.Random(0)
-    labels = [
-        pair.label
-        for _ in range(2000)
-        for pair in pairs.make_pairs(text, 0, rules(objective), balance, rng)
-    ]
-    assert len(labels) >= 2000
-    assert sum(labels) / len(labels) == pytest.approx(0.5, abs=4 * 0.5 / len(labels) ** 0.5)
+    given = text, 0, rules(objective), LengthBalance(), random.Random(0)
+    assert_half(pair.label for _ in range(2000) for pair in pairs.make_pairs(*given))
 
 
 @pytest.mark.parametrize(("objective", "expected"), [("nsp", 0), ("sop", 0), ("none", 1)])
@@ -200,23 +176,25 @@ class Drawn:
     """Stands in for a random.Random whose `randint` is known."""
 
     def __init__(self, share):
-        self.share = share
-
-    def randint(self, low, high):
-        return low + round(self.share * (high - low))
+        self.randint = lambda low, high: low + round(share * (high - low))
 
 
-def test_chunks():
+@pytest.mark.parametrize(
+    ("first", "target", "share", "expected"),
+    [
+        (0, 2, 1.0, range(0, 2)),
+        (0, 1, 1.0, range(0, 2)),  # two sentences at least
+        (2, 100, 1.0, range(2, 5)),
+        # Only one is left: backwards, to a length between 1 and the target.
+        (4, 4, 1.0, range(3, 5)),
+        (4, 5, 1.0, range(2, 5)),
+        (4, 100, 1.0, range(0, 5)),
+        (4, 100, 0.0, range(3, 5)),
+    ],
+)
+def test_chunks(first, target, share, expected):
     bounds = text_of(make_documents([[1, 1, 1, 2, 1]])).sentences  # 1, 1, 1, 3, 1 pieces
-    most, least = Drawn(1.0), Drawn(0.0)
-    assert gather_sentences(bounds, 0, 2, most) == range(0, 2)
-    assert gather_sentences(bounds, 0, 1, most) == range(0, 2)  # two sentences at least
-    assert gather_sentences(bounds, 2, 100, most) == range(2, 5)
-    # Only one is left: backwards, to a length between 1 and the target.
-    assert gather_sentences(bounds, 4, 4, most) == range(3, 5)
-    assert gather_sentences(bounds, 4, 5, most) == range(2, 5)
-    assert gather_sentences(bounds, 4, 100, most) == range(0, 5)
-    assert gather_sentences(bounds, 4, 100, least) == range(3, 5)
+    assert gather_sentences(bounds, first, target, Drawn(share)) == expected
 
 
 def test_the_longer_segment_is_shortened_from_either_end():
@@ -233,14 +211,18 @@ def test_the_longer_segment_is_shortened_from_either_end():
         assert sorted(map(len, segments(sequence))) == [3, 58]  # the short one stays whole
 
 
-def test_short_targets_come_as_often_as_asked():
-    documents = make_documents([[3] * 60] * 2)
-    lengths = {
-        prob: [len(s.ids) for _, s in make_all(documents, rules("none", 64, prob), passes=30)]
-        for prob in (0.0, 1.0)
-    }
-    assert sum(length < 55 for length in lengths[0.0]) <= len(lengths[0.0]) * 0.2  # the remainders
-    assert sum(length < 55 for length in lengths[1.0]) > len(lengths[1.0]) * 0.7
+@pytest.mark.parametrize(("prob", "least", "most"), [(0.0, 0, 0.2), (1.0, 0.7, 1)])
+def test_short_targets_come_as_often_as_asked(prob, least, most):
+    made = make_all(make_documents([[3] * 60] * 2), rules("none", 64, prob), passes=30)
+    short = sum(len(sequence.ids) < 55 for _, sequence in made)  # the remainders are, too
+    assert least < short / len(made) <= most
+
+
+def assert_half(values):
+    """About half of many are true, within four standard deviations."""
+    values = list(values)
+    assert len(values) > 1000
+    assert sum(values) / len(values) == pytest.approx(0.5, abs=2 / len(values) ** 0.5)
 
 
 def test_long_first_sentences_do_not_tell_the_order():
@@ -250,28 +232,24 @@ def test_long_first_sentences_do_not_tell_the_order():
         for _ in range(500)
     ]
     made = make_all(make_documents(shapes), rules("sop", 64), passes=4)
-    longer = [s.sentence_label for _, s in made if len(segments(s)[0]) > len(segments(s)[1]) + 1]
-    assert len(longer) > 1000
-    assert sum(longer) / len(longer) == pytest.approx(0.5, abs=4 * 0.5 / len(longer) ** 0.5)
+    lengths = [(*map(len, segments(s)), s.sentence_label) for _, s in made]
+    assert_half(label for a, b, label in lengths if a > b + 1)
+
+
+class AnySplit:
+    """Instead of the balance."""
+
+    def choose(self, differences, rng):
+        return rng.randrange(len(differences))
 
 
 def test_the_overstepping_sentence_lies_in_either_segment():
-    # Without the balance: sentences have no trend here, only the last one gathered is longer.
-    class AnySplit:
-        def choose(self, differences, rng):
-            return rng.randrange(len(differences))
-
+    """Sentences have no trend here, only the last one gathered is longer."""
     rng = random.Random(5)
-    text = text_of(make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)]))
-    differences = []
-    for _ in range(10):
-        for index in range(text.num_documents):
-            for sequence in make_sequences(text, index, rules("sop", 32), AnySplit(), rng):
-                a, b = segments(sequence)
-                if abs(len(a) - len(b)) > 1:
-                    differences.append((len(a) > len(b)) == (sequence.sentence_label == 0))
-    share = sum(differences) / len(differences)
-    assert share == pytest.approx(0.5, abs=4 * 0.5 / len(differences) ** 0.5)
+    documents = make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)])
+    made = make_all(documents, rules("sop", 32), passes=10, balance=AnySplit())
+    lengths = [(*map(len, segments(s)), s.sentence_label) for _, s in made]
+    assert_half((a > b) == (label == 0) for a, b, label in lengths if abs(a - b) > 1)
 
 
 def test_the_balance_pays_off_what_it_can():
@@ -284,27 +262,6 @@ def test_the_balance_pays_off_what_it_can():
         assert balance.choose([100, 7, -40, -101], rng) in (1, 2, 3)
     chosen = [LengthBalance().choose([41, -42], random.Random(seed)) for seed in range(200)]
     assert 70 < sum(chosen) < 130
-
-
-def test_the_same_seed_makes_the_same_sequences():
-    documents = random_corpus()
-    for objective in pairs.OBJECTIVES:
-        first, second, other = (
-            make_all(documents, rules(objective), passes=2, seed=seed) for seed in (1, 1, 2)
-        )
-        assert first == second != other
-
-
-def test_assemble():
-    text = text_of([[Sentence([10, 11, 12], [0, 2]), Sentence([20], [0])]])
-    made = assemble(text, np.array([[0, 3, 3, 4, 1], [1, 4, 0, 0, 0]]), rules("nsp", 8))
-    assert made.ids.tolist() == [
-        [CLS, 10, 11, 12, SEP, 20, SEP, 0],
-        [CLS, 11, 12, 20, SEP, 0, 0, 0],
-    ]
-    assert [np.flatnonzero(row).tolist() for row in made.word_starts] == [[1, 3, 5], [1, 2, 3]]
-    assert made.lengths.tolist() == [7, 5] and made.borders.tolist() == [5, 5]
-    assert made.labels.tolist() == [1, 0]
 
 
 def test_truncation_is_equal_to_removing_one_piece_at_a_time():

@@ -14,6 +14,7 @@ from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.sentences import WINDOW, split_documents, split_line
 from run_scripts.create_data import main
 from tests.support.paths import SHARED
+from tests.support.vocabularies import write_pieces
 
 NO_KIWI = "the extra korean is not installed"
 ODD = (
@@ -138,7 +139,7 @@ def ends(parts):
 @pytest.fixture
 def text(tmp_path):
     """Two documents of running text: three lines, seven sentences."""
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n가\n나\n다\n.\n")
+    write_pieces(tmp_path, "가나다.")
     (tmp_path / "text.txt").write_text("가 나. 다 가.\n나 다. 가 나. 다.\n\n가 가. 나 나.\n")
 
 
@@ -152,23 +153,22 @@ def arguments(tmp_path, *flags):
 
 def test_the_program_splits_and_says_so(text, tmp_path, capsys, monkeypatch):
     fake_kiwi(monkeypatch, after_full_stops)
-    monkeypatch.setattr("run_scripts.create_data_plan.describe_splitter", lambda: "kiwi 1")
     monkeypatch.setattr(sentences, "check_installed", lambda: None)
-    assert main(arguments(tmp_path)) == 0
-    plain = (tmp_path / "ko.tfrecord").read_bytes()
-    assert json.loads((tmp_path / "ko.json").read_text())["sentences"] == 3
-    assert main(arguments(tmp_path, "--split_sentences")) == 0
-    made = json.loads((tmp_path / "ko.json").read_text())
-    assert made["sentences"] == 7 and (tmp_path / "ko.tfrecord").read_bytes() != plain
+
+    def run(*flags, version="kiwi 1"):
+        monkeypatch.setattr("run_scripts.create_data_plan.describe_splitter", lambda: version)
+        assert main(arguments(tmp_path, *flags)) == 0
+        made = json.loads((tmp_path / "ko.json").read_text())
+        return made, (tmp_path / "ko.tfrecord").read_bytes(), capsys.readouterr().out
+
+    plain, records, _ = run()
+    made, of_split, _ = run("--split_sentences")
+    assert (plain["sentences"], made["sentences"]) == (3, 7) and records != of_split
     assert made["settings"]["--split_sentences"] is True
     assert made["settings"]["sentence splitter"] == "kiwi 1"
-    capsys.readouterr()
-    assert main(arguments(tmp_path, "--split_sentences")) == 0
-    assert "up to date" in capsys.readouterr().out
+    assert "up to date" in run("--split_sentences")[2]
     # Another version may split otherwise.
-    monkeypatch.setattr("run_scripts.create_data_plan.describe_splitter", lambda: "kiwi 2")
-    assert main(arguments(tmp_path, "--split_sentences")) == 0
-    assert "up to date" not in capsys.readouterr().out
+    assert "up to date" not in run("--split_sentences", version="kiwi 2")[2]
 
 
 def test_without_kiwipiepy_it_is_one_line(text, tmp_path, capsys, monkeypatch):
