@@ -3,6 +3,8 @@
 import gzip
 import json
 import shutil
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,7 @@ from run_scripts import build_vocab
 from run_scripts.build_vocab import SENTENCES, main
 from tests.support.paths import ROOT
 from tokenization import load_tokenizer
+from tokenization.vocab_learning import learn as learning
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
@@ -24,15 +27,18 @@ def corpus(tmp_path):
     return path
 
 
-def run(*arguments):
-    return main(["build_vocab.py", *map(str, arguments)])
+def run(*flags):
+    return main(["build_vocab.py", *map(str, flags)])
 
 
-def learn(corpus, folder, *arguments):
-    return run(
-        f"--input_file={corpus}", f"--output_dir={folder}", "--vocab_size=2000",
-        "--analyser=none", *arguments,
-    )  # fmt: skip
+def to_learn(text, folder, *flags):
+    """The flags of a small vocabulary."""
+    given = f"--input_file={text}", f"--output_dir={folder}", "--analyser=none"
+    return *given, "--vocab_size=2000", *flags
+
+
+def learn(text, folder, *flags):
+    return run(*to_learn(text, folder, *flags))
 
 
 def test_learns_a_tokenizer(corpus, tmp_path, capsys):
@@ -49,31 +55,6 @@ def test_learns_a_tokenizer(corpus, tmp_path, capsys):
     assert load_tokenizer(folder).vocab_size == len(lines)
 
 
-def test_a_second_run_writes_the_same_bytes_over_the_first(corpus, tmp_path):
-    folder = tmp_path / "vocab"
-    assert learn(corpus, folder) == 0
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    (folder / "vocab.txt").write_text("something else")
-    assert learn(corpus, folder, "--overwrite") == 0
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("flags", [(), ("--strict_utf8",)])
-@pytest.mark.parametrize("line", ["학교에서 공부했다.", '{"text": "학교에서 공부했다."}'])
-def test_text_that_is_not_utf8_is_refused(tmp_path, capsys, line, flags):
-    path = tmp_path / ("text.jsonl" if line.startswith("{") else "text.txt")
-    good = f"{line}\n".encode()
-    path.write_bytes(good * 30 + good.replace("공".encode(), b"\xff\xea\xb0"))
-    assert learn(path, tmp_path / "out", *flags) == 1
-    assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
-    assert not (tmp_path / "out" / "vocab.txt").exists()
-
-
-def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
-    assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
-    assert "(of 30,000: the text has no more)" in capsys.readouterr().out
-
-
 def test_says_when_fewer_pieces_would_do(corpus, tmp_path, capsys, monkeypatch):
     advice = "consider --vocab_size=16000 (docs/tokenizers.md)"
     for pieces, size, expected in (
@@ -82,60 +63,28 @@ def test_says_when_fewer_pieces_would_do(corpus, tmp_path, capsys, monkeypatch):
     ):  # fmt: skip
         report = {"vocabulary": {"lines": pieces}, "text": {"bytes": size}}
         assert build_vocab.has_too_many_pieces(report) == expected
-    assert learn(corpus, tmp_path / "out") == 0
-    assert advice not in capsys.readouterr().out
-    monkeypatch.setattr(build_vocab, "has_too_many_pieces", lambda report: True)
-    assert learn(corpus, tmp_path / "other") == 0
-    assert advice in capsys.readouterr().out
+    for is_advised in (False, True):
+        monkeypatch.setattr(build_vocab, "has_too_many_pieces", lambda report: is_advised)  # noqa: B023
+        assert learn(corpus, tmp_path / str(is_advised), "--vocab_size=30000") == 0
+        out = capsys.readouterr().out
+        assert (advice in out) == is_advised and "(of 30,000: the text has no more)" in out
 
 
-def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
+@pytest.mark.parametrize("form", ["text", "gzip", "json"])
+def test_the_size_of_text_is_that_of_what_is_read(tmp_path, capsys, form):
     """Learning takes an even share of a corpus that is larger than it needs."""
-    plain = "나는 학교에 갔다.\n" * 99
-    (tmp_path / "plain").write_text(plain, encoding="utf-8")
-    (tmp_path / "gzip").write_bytes(gzip.compress(plain.encode()))
-    (tmp_path / "json").write_text(json.dumps({"id": "q" * 99, "text": plain}))
-    for name, input_format in (("plain", "text"), ("gzip", "text"), ("json", "jsonl")):
-        (text,) = open_texts([str(tmp_path / name)], input_format)
-        assert text.size == pytest.approx(len(plain.encode()), abs=1), name
-
-
-def test_null_in_json_lines_is_left_out_and_counted(tmp_path, capsys):
-    lines = [json.dumps({"text": text}) for text in (None, "나는 학교에\n갔다", None, "나는")]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    (text,) = open_texts([str(tmp_path / "a.jsonl")])
-    assert capsys.readouterr().out == f"{tmp_path}/a.jsonl: rows without a text, left out: 2\n"
-    assert b"".join(text.read_lines()).decode().split() == ["나는", "학교에", "갔다", "나는"]
-    assert text.size == len(b"".join(text.read_lines()))
-
-
-DAMAGED = {
-    "a.gz must be a complete gzip file": (
-        "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],
-    ),
-    "a.json, line 3: a line must be a JSON object": (
-        "a.json", "jsonl", '{"text": "가"}\n\n{"title": "나"}\n'.encode(),
-    ),
-    "a.json, line 2: the text must be UTF-8": (
-        "a.json", "jsonl", '{"text": "가"}\n{"text": "'.encode() + b"\xff",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("message", DAMAGED)
-def test_damaged_text_is_one_line(message, tmp_path, capsys):
-    name, input_format, content = DAMAGED[message]
-    (tmp_path / name).write_bytes(content)
-    assert learn(tmp_path / name, tmp_path / "out", f"--input_format={input_format}") == 1
-    err = capsys.readouterr().err
-    assert err.startswith(f"error: {tmp_path}/{message}") and err.count("\n") == 1
-    assert not (tmp_path / "out" / "vocab.txt").exists()
-
-
-def test_half_a_surrogate_pair_is_replaced(tmp_path):
-    (tmp_path / "text").write_text('{"text": "학교에서 공부했다 \\ud83d"}\n' * 9)
-    assert learn(tmp_path / "text", tmp_path / "out", "--input_format=jsonl") == 0
-    assert "##교\n" in (tmp_path / "out" / "vocab.txt").read_text("utf-8")
+    plain, path = "나는 학교에 갔다.\n" * 99, tmp_path / f"a.{form}"
+    # A null is left out and counted, half a surrogate pair is replaced.
+    lines = [{"text": None}, {"id": "q" * 99, "text": plain.strip()}, {"text": "\ud83d"}]
+    contents = {"text": plain.encode(), "gzip": gzip.compress(plain.encode())}
+    contents["json"] = "\n".join(map(json.dumps, lines)).encode()
+    path.write_bytes(contents[form])
+    (text,) = open_texts([str(path)])
+    read = b"".join(text.read_lines()).decode()
+    assert read.startswith(plain) and len(read.encode()) == text.size
+    if form == "json":
+        assert capsys.readouterr().out == f"{path}: rows without a text, left out: 1\n"
+        assert read.removeprefix(plain) == "\ufffd\n"
 
 
 BAD = {
@@ -179,7 +128,7 @@ def test_without_kiwi_the_other_learner_is_chosen_and_named(corpus, tmp_path, ca
     assert "pip install -e '.[korean]'" in capsys.readouterr().err
 
 
-def test_compares_side_by_side(capsys):
+def test_compares_side_by_side(tmp_path, capsys):
     assert run(f"--compare={SAMPLE},{SAMPLE / 'vocab.txt'}", "--text=나는 학교에 | 바다") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "나는 학교에" and lines[4] == "바다"
@@ -188,20 +137,13 @@ def test_compares_side_by_side(capsys):
     count, *pieces = lines[1].split("2,758)")[1].split()
     assert int(count) == len(pieces)
     assert "".join(pieces).replace("##", "") == "나는학교에"
-
-
-def test_compares_files_of_one_name(tmp_path, capsys):
+    # Files of one name; default sentences.
     shutil.copytree(SAMPLE, tmp_path / "copy")
     paths = [str(folder / "vocab.txt") for folder in (SAMPLE, tmp_path / "copy")]
-    assert run(f"--compare={','.join(paths)}", "--text=바다") == 0
+    assert run(f"--compare={','.join(paths)}") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:3]] == paths
-
-
-def test_has_default_sentences_to_compare(capsys):
-    assert run(f"--compare={SAMPLE}") == 0
-    out = capsys.readouterr().out
-    assert all(sentence in out for sentence in SENTENCES)
+    assert set(SENTENCES) <= set(lines)
 
 
 def test_bytes_and_normalization(corpus, tmp_path, capsys):
@@ -223,3 +165,105 @@ def test_bytes_and_normalization(corpus, tmp_path, capsys):
     assert run(f"--compare={tmp_path / 'bytes'}", "--text=책😀") == 0
     assert "##<0xF0> <0x9F>" in capsys.readouterr().out
     assert learn(corpus, tmp_path / "x", "--unknown=word") == 1
+
+
+FEW_WORDS = "나는 학교에 갔다.\n비가 온다.\n" * 20
+FILES = "vocab.txt, tokenizer_config.json, report.json"
+REFUSED = (
+    "error: --output_dir must hold no other vocabulary, unless --overwrite is given. Received: {}, "
+    "which holds {} of other text, settings or versions\n"
+)
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(FEW_WORDS)
+    return path
+
+
+@pytest.fixture
+def folder(text, tmp_path):
+    """A folder with a vocabulary of the text."""
+    assert learn(text, tmp_path / "vocab") == 0
+    return tmp_path / "vocab"
+
+
+def contents(folder):
+    """Without the hidden folder that a killed run leaves."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name[0] != "."}
+
+
+def test_the_same_again_is_up_to_date(text, folder, monkeypatch, capsys):
+    before = contents(folder)
+    monkeypatch.setattr(learning, "learn_vocabulary", lambda *_: pytest.fail("learned again"))
+    for flags in ((), ("--num_threads=1",), ("--strict_utf8",)):
+        assert learn(text, folder, *flags) == 0
+        said = f"up to date, learned from this text with these settings: {folder}"
+        assert said in capsys.readouterr().out
+    assert contents(folder) == before
+
+
+def change(name, text, folder):
+    """Makes what is in the folder another vocabulary; returns flags, and which files it has."""
+    report = folder / "report.json"
+    if name == "other text":
+        text.write_text(FEW_WORDS * 2)
+    elif name == "other settings":
+        return ["--vocab_size=2001"], FILES
+    elif name == "of another program":
+        report.unlink()
+        return [], "vocab.txt, tokenizer_config.json"
+    elif name == "damaged":
+        report.write_text("{")
+    else:
+        content = json.loads(report.read_text())
+        del content["made_from"]
+        report.write_text(json.dumps(content))
+    return [], FILES
+
+
+CHANGES = ("other text", "other settings", "of another program", "damaged", "of an older release")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_vocabulary_is_replaced_only_when_asked(text, folder, capsys, name):
+    flags, files = change(name, text, folder)
+    before = contents(folder)
+    assert learn(text, folder, *flags) == 1
+    assert capsys.readouterr().err == REFUSED.format(folder, files)
+    assert contents(folder) == before
+    assert learn(text, folder, *flags, "--overwrite") == 0
+    assert contents(folder) != before
+    assert learn(text, folder, *flags) == 0  # up to date
+    assert "up to date" in capsys.readouterr().out
+
+
+KILLED = """
+import os, signal, sys
+import tokenization.vocab_learning.learn as learning
+from run_scripts.build_vocab import main
+replace, calls = os.replace, []
+def counted(*paths):
+    calls.append(paths)
+    if len(calls) == {}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(*paths)
+learning.os.replace = counted
+main(sys.argv)
+"""
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_killed_run_is_completed_by_the_same_command(text, folder, tmp_path, call, replaces):
+    killed = tmp_path / "killed"
+    if replaces:
+        assert learn(text, killed, "--num_unused=2") == 0
+    flags = to_learn(text, killed, "--overwrite")
+    command = [sys.executable, "-c", KILLED.format(call), *flags]
+    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
+    assert learn(text, killed) == 0
+    made = contents(killed)
+    assert made == contents(folder)
+    assert load_tokenizer(killed).vocab_size == len(made["vocab.txt"].splitlines())

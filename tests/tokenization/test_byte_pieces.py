@@ -5,13 +5,13 @@ import unicodedata
 
 import pytest
 
-from bert_common.errors import InputError
 from bert_tf.summaries.mask_predictions import without_markers
 from korean_bert.guesses import PieceKinds
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows
 from model_formats.adaptation.new_rows import plan_rows
 from model_formats.huggingface.exported.korean_wordpiece import KoreanWordPiece
-from tests.support.tokenizer_cases import TEXTS, check_graph, check_offsets
+from tests.support.refusals import refused
+from tests.support.tokenizer_cases import TEXTS, check_offsets, check_round_trip
 from tests.support.vocabularies import write_pieces
 from tokenization import KoreanTokenizer, load_tokenizer
 from tokenization.byte_pieces import byte_vocabulary, join_bytes
@@ -69,9 +69,8 @@ def random_texts(count, seed=1):
 
 def test_a_character_without_a_piece_is_its_bytes(learned):
     tokenizer, vocabulary, _ = learned["bytes"]
-    assert tokenizer.tokenize("책😀 😀") == [
-        "책", "##<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>",
-    ]  # fmt: skip
+    face = ["<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    assert tokenizer.tokenize("책😀 😀") == ["책", "##<0xF0>", *face[1:], *face]
     # The rest of the word stays as it is; syllables are spelled by jamo, of fewer pieces.
     assert tokenizer.tokenize("학교에서😀는")[0] == "학교"
     assert tokenizer.tokenize("뷁") == ["ᄇ", "##ᅰ", "##ᆰ"]
@@ -80,11 +79,13 @@ def test_a_character_without_a_piece_is_its_bytes(learned):
     assert lines[5 : 5 + 307] == byte_vocabulary("##") and len(lines) <= 1200
     assert [f"<0x{byte:02X}>" for byte in range(256)] == lines[5:261]
     assert vocabulary.report["vocabulary"]["bytes"] == 307
-    assert learned["default"][0].tokenize("책😀 😀") == ["책", "[UNK]", "[UNK]"]
-
-
-def test_the_default_is_as_before(learned):
-    _, vocabulary, _ = learned["default"]
+    # In whole-word masking, and where words are shown, bytes belong to their word.
+    assert list(map(len, tokenizer.tokenize_words("책😀는 😀! 𠀀가"))) == [6, 4, 1, 4, 2]
+    begins = [begin for begin, _ in without_markers(tokenizer, tokenizer.tokenize("책😀 😀"))]
+    assert begins == [True, *[False] * 4, True, *[False] * 3]
+    # By default there are none.
+    tokenizer, vocabulary, _ = learned["default"]
+    assert tokenizer.tokenize("책😀 😀") == ["책", "[UNK]", "[UNK]"]
     assert vocabulary.config == {
         "kind": "korean", "do_lower_case": False, "jamo_fallback": True, "unknown": "character",
     }  # fmt: skip
@@ -98,29 +99,19 @@ def test_the_report_counts_the_tokens(learned, name):
     assert vocabulary.report["pieces_per_word"] == round(len(tokens) / len(words), 4)
 
 
-@pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])
+@pytest.mark.parametrize("name", ["bytes", "bytes NFKC", "NFKC"])
 def test_words_come_back(learned, name):
     """decode(encode(x)) is the words of x, each separated by a space; x itself if it is that."""
     tokenizer = learned[name][0]
+    core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
     for text in [*HOSTILE, *TEXTS, *random_texts(1500)]:
         ids = tokenizer.encode(text)
-        assert tokenizer.unk_id not in ids, text
-        words = " ".join(tokenizer.basic_tokens(text))
-        assert tokenizer.decode(ids) == words, text
-        assert tokenizer.encode(words) == ids and tokenizer.decode(tokenizer.encode(words)) == words
+        check_round_trip(tokenizer, text, ids)
         check_offsets(tokenizer, text, ids)
-    family = "👨\u200d👩\u200d👧 최고👍🏽 🇰🇷 가\u0301 ᄒᆞᆫ글 𠀀"
-    assert tokenizer.decode(tokenizer.encode(family)) == family
-
-
-def test_eojeols_come_back_with_their_punctuation(tmp_path):
-    path = write_pieces(tmp_path, [*byte_vocabulary("##"), "가", "##나", "▁", "##▁"])
-    options = {"word_end_marker": "▁", "word_end_marker_at": "eojeol"}
-    tokenizer = KoreanTokenizer(path, unknown="bytes", **options)
-    for text in ("가나, (뷁)!", "👨\u200d👩\u200d👧!!", "a,b 가", *HOSTILE[:6]):
-        text = unicodedata.normalize("NFC", " ".join(text.split()))
-        assert tokenizer.decode(tokenizer.encode(text)) == text
-        check_offsets(tokenizer, text)
+        assert core.tokenize(text) == tokenizer.tokenize(text), text  # the exported code
+    if name != "NFKC":
+        text = "👨\u200d👩\u200d👧 최고👍🏽 🇰🇷 가\u0301 ᄒᆞᆫ글 𠀀"
+        assert tokenizer.decode(tokenizer.encode(text)) == core.join(core.tokenize(text)) == text
 
 
 @pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])
@@ -161,33 +152,6 @@ def test_normalization_of_compatible_characters(learned):
     assert len(prints) == len(learned)
 
 
-@pytest.mark.parametrize("name", ["bytes", "bytes NFKC", "NFKC"])
-def test_the_exported_code_is_equal(learned, name):
-    tokenizer = learned[name][0]
-    core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
-    for text in [*HOSTILE, *TEXTS, *random_texts(1500)]:
-        assert core.tokenize(text) == tokenizer.tokenize(text), text
-    text = "책😀 👨\u200d👩\u200d👧 ㅋㅋ"
-    if name != "NFKC":
-        assert core.join(core.tokenize(text)) == text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["bytes NFKC", "bytes"])
-def test_the_graph_is_equal(learned, name):
-    pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
-    from tokenization.tf_graph.graph import GraphTokenizer
-
-    tokenizer = learned[name][0]
-    texts = [*HOSTILE, *TEXTS, *random_texts(1500)]
-    texts = [t for t in texts if not any("\ud800" <= c <= "\udfff" for c in t)]
-    check_graph(tokenizer, texts)
-    graph = GraphTokenizer(tokenizer)
-    ids, spans = graph.encode_with_offsets(texts)
-    for text, found, places in zip(texts, ids.to_list(), spans.to_list(), strict=True):
-        assert (found, list(map(tuple, places))) == tokenizer.encode_with_offsets(text), text
-
-
 def test_what_follows_a_mask(learned):
     """An emoji continues the word that a mask stands for, punctuation and Hanja begin one."""
     tokenizer = learned["bytes"][0]
@@ -208,24 +172,12 @@ def test_what_follows_a_mask(learned):
 
 def test_refusals(tmp_path):
     path = write_pieces(tmp_path, byte_vocabulary("##")[:-1])
-    with pytest.raises(
-        InputError, match="tokens of all bytes.*Received: 1 missing, such as '##<0xF4>'"
-    ):
+    with refused("tokens of all bytes", "Received: 1 missing, such as '##<0xF4>'"):
         KoreanTokenizer(path, unknown="bytes")
-    with pytest.raises(InputError, match="must not be on another line too"):
+    with refused("must not be on another line too"):
         LearningSettings(unknown="bytes", user_symbols=("<0xF0>",))
-    with pytest.raises(InputError, match="larger than its 312 reserved lines"):
+    with refused("larger than its 312 reserved lines"):
         LearningSettings(unknown="bytes", vocab_size=300)
-
-
-def test_bytes_belong_to_their_word(learned):
-    """In whole-word masking, and where words are shown."""
-    tokenizer = learned["bytes"][0]
-    words = tokenizer.tokenize_words("책😀는 😀! 𠀀가")
-    assert list(map(len, words)) == [6, 4, 1, 4, 2]
-    tokens = tokenizer.tokenize("책😀 😀")
-    begins = [begin for begin, _ in without_markers(tokenizer, tokens)]
-    assert begins == [True, *[False] * 4, True, *[False] * 3]
 
 
 def test_bytes_in_adapted_vocabularies(learned):

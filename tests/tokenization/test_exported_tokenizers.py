@@ -45,13 +45,12 @@ def written(tokenizer, folder, max_length=64):
 
 
 def test_the_exported_code_equals_every_tokenizer(tmp_path):
-    count = 0
-    for name, tokenizer in korean_tokenizers(tmp_path):
+    tokenizers = korean_tokenizers(tmp_path)
+    assert len(tokenizers) > 20
+    for name, tokenizer in tokenizers:
         core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
         for text in TEXTS:
             assert core.tokenize(text) == tokenizer.tokenize(text), (name, text)
-        count += 1
-    assert count > 20
 
 
 def test_the_exported_code_joins_pieces(tmp_path):
@@ -64,23 +63,25 @@ def test_the_exported_code_joins_pieces(tmp_path):
         assert core.join(core.tokenize("뷁 재미있다!")) == joined
 
 
-def test_python_files_are_written_for_jamo_and_markers(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("unknown", "character"), ("jamo_fallback", True), ("word_end_marker", "_"),
+        ("fold_width", True), ("shorten_runs", 3), ("split_punctuation", False),
+    ],
+)  # fmt: skip
+def test_python_files_are_written_for_jamo_and_markers(tmp_path, name, value):
     path = write_vocabulary(tmp_path / "vocab.txt", "_")
-    for name, value in {
-        "unknown": "character", "jamo_fallback": True, "word_end_marker": "_", "fold_width": True,
-        "shorten_runs": 3, "split_punctuation": False,
-    }.items():  # fmt: skip
-        tokenizer = KoreanTokenizer(path, **{name: value})
-        said, names, config = written(tokenizer, tmp_path / name)
-        assert "trust_remote_code=True" in said and "\n" not in said
-        assert names == [
-            "korean_wordpiece.py", "special_tokens_map.json", "tokenization_korean.py",
-            "tokenizer_config.json", "vocab.txt",
-        ]  # fmt: skip
-        assert config["auto_map"] == {
-            "AutoTokenizer": ["tokenization_korean.KoreanWordPieceTokenizer", None]
-        }
-        assert load_tokenizer(tmp_path / name).fingerprint() == tokenizer.fingerprint()
+    tokenizer = KoreanTokenizer(path, **{name: value})
+    said, names, config = written(tokenizer, tmp_path / "out")
+    assert "trust_remote_code=True" in said and "\n" not in said
+    assert names == [
+        "korean_wordpiece.py", "special_tokens_map.json", "tokenization_korean.py",
+        "tokenizer_config.json", "vocab.txt",
+    ]  # fmt: skip
+    tokenizer_class = "tokenization_korean.KoreanWordPieceTokenizer"
+    assert config["auto_map"] == {"AutoTokenizer": [tokenizer_class, None]}
+    assert load_tokenizer(tmp_path / "out").fingerprint() == tokenizer.fingerprint()
 
 
 def test_the_python_files_import_nothing_of_this_project(tmp_path):
@@ -122,14 +123,14 @@ def test_character_classes_are_ours(tmp_path):
     ]
     alone = as_python(parts["pre_tokenizer"]["pretokenizers"][1]["pattern"]["Regex"])
     for character in map(chr, range(0x3300)):
-        assert bool(alone.fullmatch(character)) == (
-            is_punctuation(character) or is_chinese(character)
-        )
-    for character in "\x00\u200b\ufffd\u3164\ufe0f":
-        assert dropped.fullmatch(character)
-    assert not dropped.fullmatch("가") and not dropped.fullmatch("\n")
-    assert spaces.fullmatch("\n") and spaces.fullmatch("\u2028") and not spaces.fullmatch("\x1c")
-    assert unassigned.fullmatch("\u0378") and not unassigned.fullmatch("\ue000")
+        is_alone = is_punctuation(character) or is_chinese(character)
+        assert bool(alone.fullmatch(character)) == is_alone
+    for pattern, matching, others in (
+        (dropped, "\x00\u200b\ufffd\u3164\ufe0f", "가\n"),
+        (spaces, "\n\u2028", "\x1c"),
+        (unassigned, "\u0378", "\ue000"),
+    ):
+        assert all(map(pattern.fullmatch, matching)) and not any(map(pattern.fullmatch, others))
 
 
 def test_a_vocabulary_of_a_later_unicode(tmp_path):
@@ -171,9 +172,8 @@ def test_bert_tokenizer(tmp_path):
     del config["source_tokenizer"]
     (tmp_path / "out" / "tokenizer_config.json").write_text(json.dumps(config))
     assert load_tokenizer(tmp_path / "out").fingerprint() == tokenizer.fingerprint()
-    said, _, config = written(
-        HuggingFaceTokenizer(path, max_input_chars_per_word=9), tmp_path / "b"
-    )
+    tokenizer = HuggingFaceTokenizer(path, max_input_chars_per_word=9)
+    said, _, config = written(tokenizer, tmp_path / "b")
     assert config["tokenizer_class"] == "PreTrainedTokenizerFast" in said
 
 

@@ -53,6 +53,7 @@ SPELLED = [
     ({"normalization": None}, unicodedata.normalize("NFD", "영화"), "[UNK]"),
     ({}, "GOOD 영화 é", "GOOD | 영화 | é"),
     ({"do_lower_case": True}, "GOOD 영화 É", "good | 영화 | é"),
+    ({"do_lower_case": True}, unicodedata.normalize("NFD", "영화 É"), "영화 | é"),
     (FALLBACK, "영화 가뷁", "영화 | 가 ##ᄇ ##ᅰ ##ᆰ"),
     (FALLBACK, "쀼가 나나 가😀", "ᄈ ##ᅲ ##가 | 나 ##ᄂ ##ᅡ | [UNK]"),  # 나 can begin a word only
     ({"unknown": "character"}, "가😀가 😀😁 가나", "가 [UNK] ##가 | [UNK] [UNK] | 가 [UNK]"),

@@ -14,6 +14,7 @@ from tokenization.vocab_learning.morphemes import check_limits, mark_places, mar
 from tokenization.vocab_learning.pieces import choose_pieces
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"
+CHAT = ["ㅋㅋㅋ", "ㅠㅠ", "꿀잼ㅋㅋ", "café", "москва", "♥♥♥", "ok♥ㅎㅎ"]
 Token = namedtuple("Token", "form tag start len")
 
 
@@ -80,32 +81,28 @@ def test_kiwi_marks_the_words_of_its_sentence():
     assert dict(marked[0]) == {"학교에서는": "0101", "공부했다": "011", ".": ""}
 
 
+def marks_of(words):
+    """The marks that endings give to counted words."""
+    return {word: marks for word, marks in mark_by_endings(words)}
+
+
 def test_endings_are_found_by_the_company_of_stems():
     nouns = ["학교", "회의", "서울", "나라", "친구", "하늘", "바람", "도서관"]
-    particles = ["은", "는", "이", "가", "을", "를", "에서", "에는", "까지", "도"]
-    words = Counter({noun + particle: 2 for noun in nouns for particle in ["", *particles]})
-    marked = dict(mark_by_endings(words))
-    cut = {word: marks for word, marks in marked}
-    assert cut["학교에서"] == "010"
-    assert cut["서울까지"] == "010"
-    assert cut["도서관에는"] == "0011"
-    assert cut["회의를"] == "01"
-    assert cut["회의"] == "0"
-    assert sum(marked.values()) == sum(words.values())
+    particles = ["", "은", "는", "이", "가", "을", "를", "에서", "에는", "까지", "도"]
+    words = Counter({noun + particle: 2 for noun in nouns for particle in particles})
+    marks = marks_of(words)
+    expected = {"학교에서": "010", "서울까지": "010", "도서관에는": "0011", "회의를": "01"}
+    assert {word: marks[word] for word in expected} == expected and marks["회의"] == "0"
+    assert sum(mark_by_endings(words).values()) == sum(words.values())
 
 
 # Readings that need, in this order: that a word has no vote for itself as a stem; that stems
 # rarely end like tails; that stems are weighed by all words, not by their tail alone.
 READINGS = {
-    "강아지에게": "강아지 에게",
-    "고민했는데": "고민 했 는데",
-    "골목마다": "골목 마다",
-    "걱정했다": "걱정 했 다",
-    "가득하다": "가득 하 다",
-    "강아지": "강아지",
-    "고양이는": "고양이 는",
+    "강아지에게": "강아지 에게", "고민했는데": "고민 했 는데", "골목마다": "골목 마다",
+    "걱정했다": "걱정 했 다", "가득하다": "가득 하 다", "강아지": "강아지", "고양이는": "고양이 는",
     "과일을": "과일 을",
-}
+}  # fmt: skip
 
 
 def test_readings_in_running_text():
@@ -116,26 +113,21 @@ def test_readings_in_running_text():
 
 
 def test_digits_and_letters_are_parts_of_their_own():
-    marked = dict(mark_by_endings(Counter({"2019년에": 1, "GPU로": 1, "abc": 1, "가": 1})))
-    marks = {word: marks for word, marks in marked}
+    marks = marks_of(Counter(["2019년에", "GPU로", "abc", "가", *CHAT]))
     assert marks["2019년에"][3] == "1" and len(marks["2019년에"]) == 5
-    assert marks["GPU로"] == "~~1"
-    assert (marks["abc"], marks["가"]) == ("~~", "")
+    expected = {"GPU로": "~~1", "abc": "~~", "가": "", "café": "~~~", "москва": "~~~~~"}
+    expected |= {"♥♥♥": "~~", "ok♥ㅎㅎ": "~11~"}
+    assert {word: marks[word] for word in expected} == expected
 
 
 @pytest.mark.parametrize("analyser", ("kiwi", "none"))
 def test_chat_is_learned_as_pieces(analyser):
     """Runs of jamo, of other letters and of a symbol are whole; jamo end where syllables do."""
-    words = ["ㅋㅋㅋ", "ㅠㅠ", "꿀잼ㅋㅋ", "café", "москва", "♥♥♥", "ok♥ㅎㅎ"]
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy")
-        marked = dict(pair for words in mark_with_kiwi([" ".join(words)], 1) for pair in words)
+        marks = dict(pair for words in mark_with_kiwi([" ".join(CHAT)], 1) for pair in words)
     else:
-        marked = dict(mark_by_endings(Counter(words)).keys())
-    assert "1" not in marked["ㅋㅋㅋ"] + marked["ㅠㅠ"]
-    assert marked["꿀잼ㅋㅋ"][1] == "1" and marked["꿀잼ㅋㅋ"][2] != "1"
-    if analyser == "none":
-        assert (marked["café"], marked["москва"], marked["♥♥♥"]) == ("~~~", "~~~~~", "~~")
-        assert marked["ok♥ㅎㅎ"] == "~11~"
-    pieces = choose_pieces({("ㅋㅋㅋ", marked["ㅋㅋㅋ"]): 10}, 10, [])
-    assert pieces == ["ㅋㅋㅋ"]
+        marks = marks_of(Counter(CHAT))
+    assert "1" not in marks["ㅋㅋㅋ"] + marks["ㅠㅠ"]
+    assert marks["꿀잼ㅋㅋ"][1] == "1" and marks["꿀잼ㅋㅋ"][2] != "1"
+    assert choose_pieces({("ㅋㅋㅋ", marks["ㅋㅋㅋ"]): 10}, 10, []) == ["ㅋㅋㅋ"]

@@ -35,21 +35,14 @@ def tokenizers(tmp_path_factory):
 
 
 @pytest.mark.parametrize("check", [check_round_trip, check_offsets])
-def test_hard_texts(tokenizers, check):
-    for _, tokenizer in tokenizers:
-        for text in TEXTS:
-            check(tokenizer, text)
-
-
-@pytest.mark.parametrize("check", [check_round_trip, check_offsets])
 def test_any_text(tokenizers, check):
-    @EXAMPLES
-    @given(ANY_TEXT)
     def every_tokenizer(text):
         for _, tokenizer in tokenizers:
             check(tokenizer, text)
 
-    every_tokenizer()
+    for text in TEXTS:
+        every_tokenizer(text)
+    EXAMPLES(given(ANY_TEXT)(every_tokenizer))()
 
 
 @pytest.mark.parametrize("mark_final_word", (True, False))
@@ -79,25 +72,21 @@ def spm_tokenizers():
 
 @pytest.mark.parametrize("check", [check_round_trip, slow(check_offsets)])
 def test_sentencepiece(check):
-    @EXAMPLES
-    @given(ANY_TEXT)
+    tokenizers = spm_tokenizers()
+
     def every_model(text):
         for tokenizer in tokenizers:
             check(tokenizer, text)
 
-    tokenizers = spm_tokenizers()
-    for tokenizer in tokenizers:
-        for text in [*SPM_TEXTS, *TEXTS]:
-            if len(text) < 100:  # of one character repeated, equal cuts are many
-                check(tokenizer, text)
-    every_model()
+    for text in [*SPM_TEXTS, *TEXTS]:
+        if len(text) < 100:  # of one character repeated, equal cuts are many
+            every_model(text)
+    EXAMPLES(given(ANY_TEXT)(every_model))()
 
 
 def test_sentencepiece_offsets():
-    tokenizer = spm_tokenizers()[2]
-    assert spans_of(tokenizer, "  1999, ①") == [
-        ("▁199", "199"), ("9", "9"), (",", ","), ("▁", " "), ("1", "①"),
-    ]  # fmt: skip
+    expected = [("▁199", "199"), ("9", "9"), (",", ","), ("▁", " "), ("1", "①")]
+    assert spans_of(spm_tokenizers()[2], "  1999, ①") == expected
 
 
 def test_sentencepiece_batches():
@@ -105,19 +94,20 @@ def test_sentencepiece_batches():
         rows = tokenizer.encode_batch(SPM_TEXTS).to_list()
         assert rows == [tokenizer.encode(text) for text in SPM_TEXTS]
         assert tokenizer.encode_batch(tf.constant(SPM_TEXTS[:3])).to_list() == rows[:3]
-        words = tokenizer.encode_words(SPM_TEXTS).to_list()
-        assert [list(map(len, row)) for row in words] == [
-            list(map(len, tokenizer.tokenize_words(text))) for text in SPM_TEXTS
-        ]
+        for text, row in zip(SPM_TEXTS, tokenizer.encode_words(SPM_TEXTS).to_list(), strict=True):
+            assert list(map(len, row)) == list(map(len, tokenizer.tokenize_words(text)))
         assert tokenizer.encode_batch([]).to_list() == []
 
 
 def test_a_single_text_is_no_batch(tokenizers):
-    for tokenizer in (tokenizers[0][1], spm_tokenizers()[0]):
-        with refused("texts must be in a list. Received: '가나'"):
-            tokenizer.encode_batch("가나")
-    with refused("texts must be in a list. Received: b'ab'"):
-        spm_tokenizers()[0].encode_batch(tf.constant("ab"))
+    model = spm_tokenizers()[0]
+    for tokenizer, text, shown in (
+        (tokenizers[0][1], "가나", "'가나'"),
+        (model, "가나", "'가나'"),
+        (model, tf.constant("ab"), "b'ab'"),
+    ):
+        with refused(f"texts must be in a list. Received: {shown}"):
+            tokenizer.encode_batch(text)
 
 
 # === Worked examples ===

@@ -20,7 +20,8 @@ from tokenization.unknown_share import (
 
 TEXTS = ["나는 학교에 갔다.", "배우들의 연기가 좋았다."]
 SYLLABLES = sorted(set("".join(TEXTS)) - set(" ."))
-JAMO = sorted(set(unicodedata.normalize("NFD", "".join(TEXTS))) - set(" ."))
+DECOMPOSED = [unicodedata.normalize("NFD", text) for text in TEXTS]
+JAMO = sorted(set("".join(DECOMPOSED)) - set(" ."))
 
 
 def describe_unknown(tokenizer, texts):
@@ -43,6 +44,7 @@ VOCABULARIES = {
     "jamo": [*within(JAMO), "."],
     "lower": [*within(string.ascii_lowercase), *within(SYLLABLES), "."],
     "other": [*within("물결"), "."],
+    "bytes": dict.fromkeys([*byte_vocabulary("##"), *within(string.printable[:94])]),
 }
 ETRI = {"continuation_prefix": "", "word_end_marker": "_"}
 
@@ -64,6 +66,9 @@ CASES = (
     ("lower", KoreanTokenizer, {"do_lower_case": True}, ["KOREAN Text", "NEWS"], None),
     ("other", KoreanTokenizer, {}, TEXTS, "text of another kind"),
     ("english", KoreanTokenizer, {}, ["Hello there Korea."] * 9, None),
+    ("syllables", FullTokenizer, {"do_lower_case": False}, DECOMPOSED, "macOS"),
+    ("syllables", KoreanTokenizer, {}, DECOMPOSED, None),
+    ("bytes", KoreanTokenizer, {"unknown": "bytes"}, [*TEXTS, "👍"] * 9, None),
 )
 
 
@@ -85,24 +90,22 @@ def test_the_cause_is_named(tmp_path, name, kind, options, texts, cause):
         assert "\n" not in found
 
 
-def test_decomposed_text_is_named(tmp_path):
-    texts = [unicodedata.normalize("NFD", text) for text in TEXTS]
-    tokenizer = make(tmp_path, "syllables", FullTokenizer, {"do_lower_case": False})
-    assert "macOS" in describe_unknown(tokenizer, texts)
-    assert describe_unknown(make(tmp_path, "syllables"), texts) is None
-
-
 def test_few_pieces_say_little_unless_no_word_has_one(tmp_path):
     tokenizer = make(tmp_path, "syllables")
-    assert describe_unknown(tokenizer, []) is None
-    assert describe_unknown(tokenizer, ["👍", "!"]) is None
-    assert describe_unknown(tokenizer, ["나는 물"]) is None
-    assert "'물결.'" in describe_unknown(make(tmp_path, "english"), ["물결."])
     known = ["나"] * FEWEST_PIECES
-    assert describe_unknown(tokenizer, [*known, "물", "물", "물"]).startswith(
-        "13% of the tokens (3 of 23) are"
-    )
-    assert describe_unknown(tokenizer, [*known, "물"]) is None
+    for texts in ([], ["👍", "!"], ["나는 물"], [*known, "물"]):
+        assert describe_unknown(tokenizer, texts) is None
+    found = describe_unknown(tokenizer, [*known, "물", "물", "물"])
+    assert found.startswith("13% of the tokens (3 of 23) are")
+    assert "'물결.'" in describe_unknown(make(tmp_path, "english"), ["물결."])
+
+
+def test_calls_add_up(tmp_path):
+    counter = UnknownCounter(make(tmp_path, "syllables"))
+    for texts in (["나는 학교에 갔다."], ["배우들의 물결."], ["배우들의 연기가 물결"]):
+        assert counter.describe() is None
+        counter.add(texts)
+    assert counter.describe().startswith("9% of the tokens (2 of 22) are")
 
 
 def test_masks_and_what_they_touch_do_not_count(tmp_path):
@@ -121,29 +124,11 @@ def test_only_the_first_texts_count(tmp_path):
     assert counter.is_done and counter.texts < 100
 
 
-def test_calls_add_up(tmp_path):
-    counter = UnknownCounter(make(tmp_path, "syllables"))
-    counter.add(["나는 학교에 갔다."])
-    counter.add(["배우들의 물결."])
-    assert counter.describe() is None
-    counter.add(["배우들의 연기가 물결"])
-    assert counter.describe().startswith("9% of the tokens (2 of 22) are")
-
-
 def test_a_warning_names_where(tmp_path):
+    texts = [(TEXTS[0], None), [(TEXTS[1],), 3]]  # however they are nested
     with pytest.warns(UserWarning, match="^train: 75% of"):
-        assert warn_of_unknown(make(tmp_path, "other"), TEXTS, "train: ")
+        assert warn_of_unknown(make(tmp_path, "other"), flatten(texts), "train: ")
     assert not warn_of_unknown(make(tmp_path, "syllables"), TEXTS)
-
-
-def test_texts_are_found_in_lists_and_tuples():
-    assert list(flatten([("가", None), "나", ["다", ("라",)], 3])) == ["가", "나", "다", "라"]
-
-
-def test_bytes_leave_no_unknown(tmp_path):
-    pieces = dict.fromkeys([*byte_vocabulary("##"), *within(string.printable[:94])])
-    path = write_pieces(tmp_path, pieces)
-    assert describe_unknown(KoreanTokenizer(path, unknown="bytes"), [*TEXTS, "👍"] * 9) is None
 
 
 @pytest.mark.filterwarnings("error")
