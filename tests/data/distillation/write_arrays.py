@@ -15,27 +15,24 @@ import transformers as hf
 from torch.nn import functional as F
 
 SIZES = {
-    "vocab_size": 31, "max_position_embeddings": 12, "type_vocab_size": 2,
+    "vocab_size": 31, "max_position_embeddings": 12, "type_vocab_size": 2, "num_labels": 3,
+    "num_hidden_layers": 2, "num_attention_heads": 2,
     "hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
-    "num_labels": 3,
 }  # fmt: skip
 WIDTHS = {
-    "teacher": {
-        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 10
-    },
-    "student": {
-        "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12
-    },
-}  # fmt: skip
+    "teacher": {"hidden_size": 16, "intermediate_size": 10},
+    "student": {"hidden_size": 8, "intermediate_size": 12},
+}
 TEMPERATURE, WEIGHT, HEADS, TEACHER_LAYER = 2.5, 0.3, 4, 1
 MASKED_LM_EPSILON = 1e-5
 ROWS, LENGTH, PLACES = 3, 10, 3
-CLASSES = {
-    "words": hf.BertForPreTraining,
-    "classes": hf.BertForSequenceClassification,
-    "tokens": hf.BertForTokenClassification,
-    "spans": hf.BertForQuestionAnswering,
-    "choices": hf.BertForMultipleChoice,
+# The class of a task's networks; its labels, and their weights.
+TASKS = {
+    "words": (hf.BertForPreTraining, ["masked_lm_ids"], "masked_lm_weights"),
+    "classes": (hf.BertForSequenceClassification, ["label_ids"], "label_weights"),
+    "tokens": (hf.BertForTokenClassification, ["token_label_ids"], "token_label_weights"),
+    "spans": (hf.BertForQuestionAnswering, ["start_positions", "end_positions"], "span_weights"),
+    "choices": (hf.BertForMultipleChoice, ["label_ids"], "label_weights"),
 }
 
 
@@ -67,14 +64,10 @@ def make_inputs():
 
 def rows_of(inputs, task):
     """transformers' names of the inputs; of a choice the rows are the options of one question."""
-    tensors = {
-        "input_ids": inputs["input_ids"],
-        "attention_mask": inputs["input_mask"],
-        "token_type_ids": inputs["segment_ids"],
-    }
-    if task == "choices":
-        return {name: value[None] for name, value in tensors.items()}
-    return tensors
+    ours = {
+        "input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"
+    }  # fmt: skip
+    return {n: inputs[o][None] if task == "choices" else inputs[o] for n, o in ours.items()}
 
 
 def divergence(logits, targets):
@@ -83,45 +76,30 @@ def divergence(logits, targets):
 
 
 def cross_entropy(logits, labels):
-    return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(
-        labels.shape
-    )
+    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
+    return losses.view(labels.shape)
+
+
+def logits_of(task, outputs, inputs):
+    """The logits of each of the task's labels."""
+    if task == "words":
+        places = inputs["masked_lm_positions"]
+        return [torch.stack([outputs.prediction_logits[i, p] for i, p in enumerate(places)])]
+    return [outputs.start_logits, outputs.end_logits] if task == "spans" else [outputs.logits]
 
 
 def losses(task, outputs, taught, inputs):
     """The mean loss of the labels, and that of the teacher's logits."""
-
-    def mean(values, weights, epsilon=0.0):
-        return (values * weights).sum() / (weights.sum() + epsilon)
-
-    if task == "words":
-        places = inputs["masked_lm_positions"]
-        own, theirs = (
-            torch.stack([x.prediction_logits[i, p] for i, p in enumerate(places)])
-            for x in (outputs, taught)
-        )
-        weights = inputs["masked_lm_weights"], MASKED_LM_EPSILON
-        return (
-            mean(cross_entropy(own, inputs["masked_lm_ids"]), *weights),
-            mean(divergence(own, theirs), *weights),
-        )
-    if task == "spans":
-        weights = inputs["span_weights"]
-        hard = sum(
-            cross_entropy(getattr(outputs, f"{end}_logits"), inputs[f"{end}_positions"])
-            for end in ("start", "end")
-        )
-        soft = sum(
-            divergence(getattr(outputs, f"{end}_logits"), getattr(taught, f"{end}_logits"))
-            for end in ("start", "end")
-        )
-        return mean(hard / 2, weights), mean(soft / 2, weights)
-    prefix = "token_" if task == "tokens" else ""
-    labels, weights = inputs[f"{prefix}label_ids"], inputs[f"{prefix}label_weights"]
+    _, names, weights = TASKS[task]
+    labels, weights = [inputs[name] for name in names], inputs[weights]
     if task == "choices":
-        labels, weights = labels[:1], weights[:1]
-    hard, soft = cross_entropy(outputs.logits, labels), divergence(outputs.logits, taught.logits)
-    return mean(hard, weights), mean(soft, weights)
+        labels, weights = [labels[0][:1]], weights[:1]
+    own, theirs = (logits_of(task, found, inputs) for found in (outputs, taught))
+    total = weights.sum() + (MASKED_LM_EPSILON if task == "words" else 0.0)
+    return [
+        (sum(map(loss, own, targets)) / len(own) * weights).sum() / total
+        for loss, targets in ((cross_entropy, labels), (divergence, theirs))
+    ]
 
 
 def watch(model, layer):
@@ -166,7 +144,7 @@ def main(path):
             if weight.grad is not None:
                 arrays[f"{task}/gradient/{name}"] = weight.grad.numpy().copy()
 
-    for task, kind in CLASSES.items():
+    for task, (kind, *_) in TASKS.items():
         models = {}
         for who, widths in WIDTHS.items():
             sizes = {**SIZES, **widths, **({"num_labels": 2} if task == "spans" else {})}
@@ -184,13 +162,12 @@ def main(path):
         outputs = student(**rows_of(inputs, task))
         store(task, student, *losses(task, outputs, taught, inputs))
         if task == "words":
-            for name, pairs in {
-                "minilm2": ["query query", "key key", "value value"],
-                "minilm1": ["query key", "value value"],
-            }.items():
+            for name, pairs in (
+                ("minilm2", [("query", "query"), ("key", "key"), ("value", "value")]),
+                ("minilm1", [("query", "key"), ("value", "value")]),
+            ):
                 outputs = student(**rows_of(inputs, task))
                 hard, _ = losses(task, outputs, taught, inputs)
-                pairs = [pair.split() for pair in pairs]
                 soft = relation_loss(inside[1], inside[0], inputs["input_mask"], pairs)
                 store(name, student, hard, soft)
     np.savez_compressed(path, **arrays)

@@ -60,21 +60,13 @@ def important(inputs, average):
     """The kept positions of each row, by a plain loop."""
     kept = []
     for row in range(ROWS):
-        used = inputs["masked_lm_weights"][row] > 0
-        masked = set(inputs["masked_lm_positions"][row][used])
-
-        def order(place, row=row, masked=masked):
-            piece = inputs["input_ids"][row, place]
-            group = 2
-            if not inputs["input_mask"][row, place]:
-                group = 3
-            elif place in masked:
-                group = 0
-            elif piece in (CLS, SEP):
-                group = 1
-            return group, -average[piece], place
-
-        kept.append(sorted(sorted(range(LENGTH), key=order)[:KEPT]))
+        ids, mask = inputs["input_ids"][row], inputs["input_mask"][row]
+        masked = set(inputs["masked_lm_positions"][row][inputs["masked_lm_weights"][row] > 0])
+        order = []
+        for place, piece in enumerate(ids):
+            group = 0 if place in masked else 1 if piece in (CLS, SEP) else 2
+            order.append((group if mask[place] else 3, -average[piece], place))
+        kept.append(sorted(place for *_, place in sorted(order)[:KEPT]))
     return np.array(kept)
 
 
@@ -97,22 +89,17 @@ def compute(model, inputs, average):
         outputs = layer(x, bias)
         return outputs[0] if isinstance(outputs, tuple) else outputs
 
-    *first, reading, short, last = bert.encoder.layer
     # Five layers: the first, then the one that reads all, two that are short, the last.
-    first, reading, short = first[:1], first[1], [reading, short]
-    for layer in first:
-        x = run(layer, x, bias)
+    first, reading, *short, last = bert.encoder.layer
+    x = run(first, x, bias)
     y = run(reading, x, bias)[rows, kept]
     columns = torch.stack([b[k][:, k] for b, k in zip(bias[:, 0], kept, strict=True)])[:, None]
     for layer in short:
         y = run(layer, y, columns)
-    merged = []
-    for row in range(ROWS):
-        values = list(x[row])
-        for number, place in enumerate(kept[row].tolist()):
-            values[place] = y[row, number]
-        merged.append(torch.stack(values))
-    x = run(last, torch.stack(merged), bias)
+    merged = [list(values) for values in x]
+    for row, number in np.ndindex(ROWS, KEPT):
+        merged[row][kept[row, number]] = y[row, number]
+    x = run(last, torch.stack([torch.stack(values) for values in merged]), bias)
     logits = model.cls.predictions(x[rows, tensors["masked_lm_positions"]])
     weights = tensors["masked_lm_weights"]
     losses = torch.nn.functional.cross_entropy(
