@@ -12,8 +12,10 @@ import pytest
 
 from create_pretraining_data.engine.plain_lines import open_texts
 from tests.support.paths import ROOT, SHARED, printed_by
+from tests.support.refusals import refused
 from tokenization import InputError, load_tokenizer
 from tokenization.comparison import open_vocabulary
+from tokenization.vocab_learning import weights
 from tokenization.vocab_learning.learn import (
     JAMO,
     LearningSettings,
@@ -28,6 +30,7 @@ from tokenization.vocab_learning.pieces import (
     piece_worths,
     split_kinds,
 )
+from tokenization.vocab_learning.weights import count_in_blocks, spread_weights
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"
 
@@ -38,54 +41,53 @@ def test_greedy_cut():
     assert cut_greedily("학교에서는", starts, rests, 2) == [2, 4, 5]
 
 
-def test_the_worth_of_a_piece_is_what_its_absence_costs():
-    starts, rests = {"나", "나라", "나라는"}, {*"라는에서", "에서"}
-    words = [("나라는", "01", 2.0), ("나라에서", "010", 1.0)]
-    worths = piece_worths(words, starts, rests, set(), {"서는"})
-    # Without 나라는: 나라 + 는, no boundary missed, one piece more.
-    assert worths["나라는"] == pytest.approx(2 * (PIECE_COST - 1))
-    # Without 나라 (나라는 stays): 나 + 라 + 에서, one cut inside a morpheme, one piece more.
-    assert worths["나라"] == pytest.approx(1 + PIECE_COST)
-    assert worths["##에서"] == pytest.approx(1 + PIECE_COST)
-    assert "##서는" not in worths
-
-
-def test_a_syllable_is_worth_the_jamo_that_would_spell_it():
-    words = [("뷁뷁", "0", 2.0), ("한", "", 1.0), ("漢", "", 1.0)]
-    worths = piece_worths(words, {"뷁"}, set(), {"한"}, {"뷁"})
-    assert worths == pytest.approx(
-        {"뷁": 4 * PIECE_COST, "##뷁": 4 * PIECE_COST, "한": 2 * PIECE_COST}
-    )
-
-
-def test_a_cut_in_a_name_costs_little():
-    words = [("레닌", "~", 1.0)]
-    worths = piece_worths(words, {"레", "레닌"}, {"닌"}, set(), set())
-    assert worths["레닌"] == pytest.approx(PIECE_COST + 0.2)
-
-
-def test_an_absent_candidate_is_worth_what_it_would_save():
-    words = [("도서관에", "001", 3.0)]
-    worths = piece_worths(words, {"도서"}, {*"관에"}, {"도서관", "도서관에"}, set())
-    assert worths["도서관"] == pytest.approx(3 * (1 + PIECE_COST))
+# Words with their marks and weights; pieces that begin words, and that continue them; candidates;
+# syllables that jamo would spell; what some pieces are worth.
+WORTHS = {
+    # Without 나라는: 나라 + 는, no boundary missed, one piece more. Without 나라 (나라는 stays):
+    # 나 + 라 + 에서, one cut inside a morpheme, one piece more.
+    "what its absence costs": (
+        [("나라는", "01", 2.0), ("나라에서", "010", 1.0)],
+        ({"나", "나라", "나라는"}, {*"라는에서", "에서"}, set(), {"서는"}),
+        {"나라는": 2 * (PIECE_COST - 1), "나라": 1 + PIECE_COST, "##에서": 1 + PIECE_COST},
+    ),
+    "the jamo that would spell it": (
+        [("뷁뷁", "0", 2.0), ("한", "", 1.0), ("漢", "", 1.0)],
+        ({"뷁"}, set(), {"한"}, {"뷁"}),
+        {"뷁": 4 * PIECE_COST, "##뷁": 4 * PIECE_COST, "한": 2 * PIECE_COST},
+    ),
+    "little for a cut in a name": (
+        [("레닌", "~", 1.0)], ({"레", "레닌"}, {"닌"}, set(), set()), {"레닌": PIECE_COST + 0.2}
+    ),
     # One piece instead of three: the cut inside is gone, the boundary too.
-    assert worths["도서관에"] == pytest.approx(3 * (2 * PIECE_COST))
+    "what a candidate would save": (
+        [("도서관에", "001", 3.0)],
+        ({"도서"}, {*"관에"}, {"도서관", "도서관에"}, set()),
+        {"도서관": 3 * (1 + PIECE_COST), "도서관에": 3 * (2 * PIECE_COST)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "pieces", "expected"), WORTHS.values(), ids=WORTHS)
+def test_the_worth_of_a_piece(words, pieces, expected):
+    worths = piece_worths(words, *pieces)
+    assert {piece: worths[piece] for piece in expected} == pytest.approx(expected)
+    assert "##서는" not in worths
+    if len(words) == 3:
+        assert worths.keys() == expected.keys()
 
 
 def test_choice_is_for_the_greedy_matcher():
     """A frequent morpheme that swallows the beginning of others is not kept for its count."""
-    words = Counter()
+    words = Counter({("는를", "0"): 3})
     for stem in ["사과", "나무", "구름", "바람", "하늘", "자동차", "도서관", "선생님"]:
-        words[stem + "는", "0" * (len(stem) - 1) + "1"] += 50
-        words[stem + "를", "0" * (len(stem) - 1) + "1"] += 50
-    words["는를", "0"] += 3
+        for particle in "는를":
+            words[stem + particle, "0" * (len(stem) - 1) + "1"] += 50
     characters = characters_of(words)
     chosen = choose_pieces(words, 8, characters)
-    assert set(chosen) >= {"자동차", "도서관", "선생님"}
-    assert "사과는" not in chosen
+    assert set(chosen) >= {"자동차", "도서관", "선생님"} and "사과는" not in chosen
     chosen = choose_pieces(words, 3, [*characters, "자동차"])
-    assert chosen == sorted(set(chosen))
-    assert "자동차" not in chosen
+    assert chosen == sorted(set(chosen)) and "자동차" not in chosen
 
 
 def characters_of(words):
@@ -93,14 +95,21 @@ def characters_of(words):
     return {("##" if i else "") + c for word, _ in words for i, c in enumerate(word)}
 
 
-def test_no_piece_is_kept_that_does_harm_or_nothing():
-    words = Counter({("가나다", "01"): 5, ("가나", "0"): 5})
-    assert choose_pieces(words, 100, characters_of(words)) == ["가나"]
-
-
-def test_a_candidate_that_does_harm_goes():
-    words = Counter({("나라는", "00"): 1, ("나라는", "01"): 50, ("나라", "0"): 9})
-    assert choose_pieces(words, 100, characters_of(words)) == ["나라"]
+@pytest.mark.parametrize(
+    ("words", "size", "chosen"),
+    [
+        ({("가나다", "01"): 5, ("가나", "0"): 5}, 100, ["가나"]),  # the rest does harm or nothing
+        ({("나라는", "00"): 1, ("나라는", "01"): 50, ("나라", "0"): 9}, 100, ["나라"]),
+        # Rare syllables compete with longer pieces.
+        ({("뷁는", "1"): 1, ("학교는", "01"): 9}, 1, ["학교"]),
+        ({("뷁는", "1"): 1, ("학교는", "01"): 9}, 2, ["뷁", "학교"]),
+    ],
+)
+def test_what_is_chosen(words, size, chosen):
+    characters = characters_of(words)
+    if ("뷁는", "1") in words:
+        characters = ["학", "##교", "##는"]
+    assert choose_pieces(Counter(words), size, characters) == chosen
 
 
 @pytest.mark.parametrize(("weight", "chosen"), [(400, "나무"), (200, "##나라")])
@@ -108,12 +117,6 @@ def test_many_rare_words_weigh_as_much_as_a_frequent_one(weight, chosen):
     words = Counter({(chr(0xAC00 + i) + "나라", "10"): 1 for i in range(300)})
     words["나무", "0"] = weight
     assert choose_pieces(words, 1, characters_of(words)) == [chosen]
-
-
-def test_rare_syllables_compete_with_longer_pieces():
-    words = Counter({("뷁는", "1"): 1, ("학교는", "01"): 9})
-    assert choose_pieces(words, 1, ["학", "##교", "##는"]) == ["학교"]
-    assert choose_pieces(words, 2, ["학", "##교", "##는"]) == ["뷁", "학교"]
 
 
 def test_characters_are_covered_by_frequency():
@@ -186,25 +189,19 @@ def test_a_tokenizer_reads_what_was_written(learned, tmp_path):
 def test_what_no_tokenizer_reads_is_not_written(learned, tmp_path):
     write_vocabulary(learned, tmp_path)
     before = (tmp_path / "vocab.txt").read_bytes()
-    with pytest.raises(InputError, match="one line only"):
+    with refused("one line only"):
         write_vocabulary(dataclasses.replace(learned, pieces=[*learned.pieces, "[PAD]"]), tmp_path)
     assert (tmp_path / "vocab.txt").read_bytes() == before
     assert len(os.listdir(tmp_path)) == 3
 
 
 def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
-    code = (
-        "import sys; from create_pretraining_data.engine.plain_lines import open_texts\n"
-        "from tokenization.vocab_learning.learn import *\n"
-        "texts = open_texts([sys.argv[1]], 'text')\n"
-        "write_vocabulary(learn_vocabulary(texts, LearningSettings(vocab_size=2500, "
-        "analyser='none')), sys.argv[2])"
-    )
     text = tmp_path / "text.txt"
     text.write_text(CORPUS.read_text(encoding="utf-8")[:20000], encoding="utf-8")
     outputs = []
     for seed in ("1", "2"):
-        printed_by("-c", code, text, tmp_path / seed, PYTHONHASHSEED=seed)
+        given = f"--input_file={text}", f"--output_dir={tmp_path / seed}", "--analyser=none"
+        printed_by(ROOT / "build_vocab.py", *given, "--vocab_size=2500", PYTHONHASHSEED=seed)
         outputs.append([path.read_bytes() for path in sorted((tmp_path / seed).iterdir())])
     assert outputs[0] == outputs[1]
 
@@ -222,16 +219,16 @@ BAD_SETTINGS = {
 
 @pytest.mark.parametrize("message", BAD_SETTINGS)
 def test_bad_settings_are_refused(message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         settings(**BAD_SETTINGS[message])
 
 
-def test_text_without_a_word_is_refused(tmp_path):
+@pytest.mark.parametrize("content", ["", "\n \n", "\u200b\n"])
+def test_text_without_a_word_is_refused(tmp_path, content):
     path = tmp_path / "text.txt"
-    for content in ("", "\n \n", "\u200b\n"):
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(InputError, match="at least one word. Received: .*text.txt"):
-            learn_vocabulary(open_texts([path], "text"), settings())
+    path.write_text(content, encoding="utf-8")
+    with refused("at least one word. Received: ", "text.txt"):
+        learn_vocabulary(open_texts([path], "text"), settings())
 
 
 def test_too_small_a_vocabulary_names_the_size_that_would_do(tmp_path):
@@ -319,3 +316,29 @@ def second_fields(path):
 def is_hangul(character):
     """Syllables and jamo of every kind, of half width too."""
     return unicodedata.name(character, "").startswith(("HANGUL", "HALFWIDTH HANGUL"))
+
+
+@pytest.fixture
+def short_blocks(monkeypatch):
+    monkeypatch.setattr(weights, "SENTENCES_PER_BLOCK", 2)
+
+
+def test_blocks_hold_each_item_once(short_blocks):
+    counts, blocks = count_in_blocks([["b", "a", "b"], ["c"], ["a"], ["a"], ["c"]])
+    assert dict(counts) == {"b": 2, "a": 3, "c": 2}
+    assert [[list(counts)[place] for place in block] for block in blocks] == [
+        ["b", "a", "c"], ["a"], ["c"],
+    ]  # fmt: skip
+
+
+def test_no_sentence_is_no_word():
+    counts, blocks = count_in_blocks([])
+    assert spread_weights(list(counts), blocks) == {}
+
+
+def test_the_words_of_a_stem_share_one_in_each_block(short_blocks):
+    school, in_school, tree = ("학교", "0"), ("학교에", "01"), ("나무", "0")
+    counts, blocks = count_in_blocks(
+        [[school, in_school, tree], [school, school], [school], [tree]]
+    )
+    assert spread_weights(list(counts), blocks) == {school: 1.5, in_school: 0.5, tree: 2.0}
