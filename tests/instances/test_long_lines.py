@@ -10,7 +10,7 @@ import pytest
 
 from create_pretraining_data.instances.coverage import LONG_LINES, ROW_ENDS
 from create_pretraining_data.instances.layout_checks import find_lost_text
-from create_pretraining_data.instances.long_lines import split_at_punctuation
+from create_pretraining_data.instances.long_lines import cut_words, split_at_punctuation
 from create_pretraining_data.instances.pairs import PairRules
 from tests.support.create_data_runs import records, run
 from tests.support.crosses import quick_by_pairs
@@ -121,6 +121,14 @@ def test_a_word_longer_than_a_row(objective):
     _, _, statistics = make(documents, objective)
     assert share_lost(statistics) < 0.1
     assert statistics.examples > 15 and not statistics.left_out
+
+
+def test_words_that_are_cut():
+    words = [list("가나"), list("다" * 7), list("라"), list("마")]
+    assert cut_words(words, 3) == [
+        [list("가나"), list("다다다")], [list("다다다")], [list("다"), list("라"), list("마")]
+    ]  # fmt: skip
+    assert cut_words(words[:1], 3) == [[list("가나")]]
 
 
 @pytest.mark.parametrize(
