@@ -1,7 +1,6 @@
 """Every number on a command line has bounds, and absurd input is one line of error."""
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 
@@ -21,11 +20,12 @@ from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, flag, value_type
 from run_scripts.flags.finetune import check_finetune_flags, read_boundaries
 from run_scripts.flags.number_lists import read_numbers
-from run_scripts.flags.parser import help_text, parse, run_program
+from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
 from tests.support.paths import ROOT, run_python
+from tests.support.refusals import refused
 from tokenization import load_tokenizer
 
 
@@ -98,15 +98,14 @@ def read(argument):
 
 
 @pytest.mark.parametrize("field", numbers(NumberFlags), ids=lambda field: field.name)
-@pytest.mark.parametrize("text", ABSURD)
-def test_absurd_numbers_are_one_line_or_within_bounds(field, text):
-    try:
-        value = getattr(read(f"--{field.name}={text}"), field.name)
-    except InputError as error:
-        assert "Received: " in str(error) or field.name in str(error)
-        return
-    assert type(value) is value_type(field)
-    assert within(value, field.metadata["bounds"])
+def test_absurd_numbers_are_one_line_or_within_bounds(field):
+    for text in ABSURD:
+        try:
+            value = getattr(read(f"--{field.name}={text}"), field.name)
+        except InputError as error:
+            assert "Received: " in str(error) or field.name in str(error)
+        else:
+            assert type(value) is value_type(field) and within(value, field.metadata["bounds"])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_bounds_themselves(name, inside, outside):
     for value in inside:
         assert getattr(read(f"--{name}={value}"), name) == value
     for value in outside:
-        with pytest.raises(InputError, match=f"--{name} must be .*Received: "):
+        with refused(f"--{name} must be ", "Received: "):
             read(f"--{name}={value}")
 
 
@@ -143,7 +142,7 @@ def test_arguments_and_names_that_are_not_utf8_in_a_real_process(tmp_path):
         (tmp_path / "\udcc7\udcd1.txt").write_text("a")
     except OSError:
         pytest.skip("this file system has no such names")
-    with pytest.raises(InputError, match="name of a file of --input_file must be UTF-8"):
+    with refused("name of a file of --input_file must be UTF-8"):
         expand_globs(f"{tmp_path}/*.txt", "input_file")
 
 
@@ -154,20 +153,13 @@ def test_a_working_folder_whose_name_is_not_utf8(tmp_path, monkeypatch):
     except OSError:
         pytest.skip("this file system has no such names")
     monkeypatch.chdir(folder)
-    with pytest.raises(InputError, match="path of the working folder must be UTF-8"):
+    with refused("path of the working folder must be UTF-8"):
         parse(CreateDataFlags, command_line(CreateDataFlags))
 
 
 def test_values_of_thousands_of_characters_are_shortened(capsys):
     assert run_program(None, PretrainFlags, ["program", "--xla=" + "9" * 5000]) == 1
     assert len(capsys.readouterr().err) < 1600
-
-
-def test_help_shows_bounds_that_somebody_may_meet():
-    text = help_text(CreateDataFlags, "program")
-    assert "  --ngram=<1 to 32>  (default: BERT 1, ALBERT 3)\n" in text
-    assert "  --random_seed=<int>  (default: 12345)\n" in text
-    assert "  --masked_lm_prob=<float>  (default: 0.15)\n" in text
 
 
 def finetune_flags(*arguments):
@@ -191,21 +183,20 @@ def test_numbers_within_strings():
     for text in ("0,8", "-8,8", "8,8", "12,8", "8,17"):
         with pytest.raises(InputError, match="--bucket_boundaries must be .* lengths"):
             read_boundaries(text, 16)
-        with pytest.raises(InputError, match="--bucket_boundaries must be ascending lengths"):
+        with refused("--bucket_boundaries must be ascending lengths"):
             read_bucket_boundaries(text, RecordFormat(16, 2, True, False))
     assert read_boundaries("8,16", 16) == (8, 16)
     with pytest.raises(InputError, match="below --max_seq_length, 16. Received: 8,16"):
         read_bucket_boundaries("8,16", RecordFormat(16, 2, True, False))
-    with pytest.raises(InputError, match="number of shards, after @"):
+    with refused("number of shards, after @"):
         expand_output_file("a@99999999999")
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
 
 
-BRACKETS = "[" * 100_000
-
-
-@pytest.mark.parametrize("content", (BRACKETS, '{"a":' * 100_000, "9" * 5000, "[1", "\ud83d"))
-def test_json_that_no_reader_takes(content, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "content", ("[" * 100_000, '{"a":' * 100_000, "9" * 5000, "[1", "\ud83d"), ids=range(5)
+)
+def test_json_that_no_reader_takes(content, tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(content.encode("utf-8", "surrogatepass"))
     for reader in (
@@ -215,9 +206,9 @@ def test_json_that_no_reader_takes(content, tmp_path, monkeypatch):
         lambda: read_choices(str(path)),
         lambda: BertConfig.from_json_file(str(path)),
     ):
-        with pytest.raises(InputError, match="x.json") as caught:
+        with refused("x.json", "Received: ") as caught:
             reader()
-        assert "Received: " in str(caught.value) and len(str(caught.value)) < 500
+        assert len(str(caught.value)) < 500
     (tmp_path / "tokenizer_config.json").write_bytes(path.read_bytes())
     with pytest.raises(InputError, match="tokenizer_config.json"):
         load_tokenizer(tmp_path)
@@ -228,12 +219,5 @@ def test_json_that_no_reader_takes(content, tmp_path, monkeypatch):
     records.touch()
     Path(sidecar_path(str(records))).write_bytes(path.read_bytes())
     assert read_sidecar(str(records)) is None
-    with pytest.raises(InputError, match="other JSON files"):
+    with refused("other JSON files"):
         check_names([str(records)], [])
-
-
-def test_sizes_of_a_configuration(tmp_path):
-    for change in ({"vocab_size": 10**20}, {"hidden_dropout_prob": 1.5}):
-        (tmp_path / "x.json").write_text(json.dumps({"vocab_size": 100, **change}))
-        with pytest.raises(InputError, match=f"x.json: {next(iter(change))} must be "):
-            BertConfig.from_json_file(str(tmp_path / "x.json"))

@@ -1,17 +1,17 @@
-"""Flag files: where they, and the files that they name, are looked for."""
+"""Flag files: what counts in them; where they, and the files that they name, are looked for."""
 
 import dataclasses
 
 import pytest
 
-from bert_common.errors import InputError
-from run_scripts.flags.declaration import flag
+from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED, find_input
 from run_scripts.flags.parser import parse
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from tests.support.paths import ROOT, run_python
+from tests.support.refusals import refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Flags:
     source: str = flag(None, "What to copy.", is_input=True)
     target: str = flag(None, "Where to.")
     times: int = flag(1, "How often.", least=1, most=9)
+    force: bool = flag(PerModel(False, {"albert": True}), "Whether files are replaced.")
 
 
 @pytest.fixture
@@ -42,13 +43,6 @@ def read(*arguments):
     return parse(Flags, ["copy", *arguments])
 
 
-def refusal(*arguments):
-    with pytest.raises(InputError) as caught:
-        read(*arguments)
-    assert "Received: " in str(caught.value)
-    return str(caught.value)
-
-
 def test_an_input_lies_in_the_working_folder_or_beside_the_flag_file(here):
     job = write(here.parent / "jobs" / "a.flags", "--source=data/a.txt\n--target=data/a.txt\n")
     assert read(f"--flagfile={job}") == Flags("data/a.txt", "data/a.txt")  # nowhere: as it was
@@ -61,41 +55,30 @@ def test_an_input_lies_in_the_working_folder_or_beside_the_flag_file(here):
 
 
 def test_lists_globs_checkpoints_and_whole_paths(here):
-    jobs = here.parent / "jobs"
-    write(jobs / "a-1.txt")
-    write(jobs / "model.ckpt-3.index")
+    jobs = here.parent / "new jobs"
+    for name in ("a-1.txt", "a-2.txt", "deep/er/c.txt", "odd,1.txt", "m.ckpt-3.index", "o,[n].txt"):
+        write(jobs / name)
     write(here / "b.txt")
-    write(jobs / "odd,[name].txt")
+    write(here / "o,[n].txt")
     job = jobs / "a.flags"
-    for written, found in {
-        "a-*.txt": f"{jobs}/a-*.txt",
-        "b.txt, a-*.txt,none": f"b.txt,{jobs}/a-*.txt,none",
-        "model.ckpt-3": f"{jobs}/model.ckpt-3",
-        f"{jobs}/none": f"{jobs}/none",
-        "": "",
-    }.items():
-        job.write_text(f"--source={written}\n")
-        assert read(f"--flagfile={job}").source == found
-    write(here / "odd,[name].txt")
-    job.write_text("-source=odd,[name].txt\n")
-    assert read("--flagfile", str(job)).source == "odd,[name].txt"
-
-
-def test_globs_beside_a_flag_file(here):
-    folder = here.parent / "new jobs"
-    for name in ("a-1.txt", "a-2.txt", "deep/er/b.txt", "odd,1.txt"):
-        write(folder / name)
-    job = folder / "a.flags"
-    for written, found in {
-        "a-*.txt": ["a-1.txt", "a-2.txt"],
-        "a-*.txt,odd\\,1.txt": ["a-1.txt", "a-2.txt", "odd,1.txt"],
-        "odd\\,*.txt": ["odd,1.txt"],
-        "odd\\,1.txt": ["odd,1.txt"],
-        "**/b.txt": ["deep/er/b.txt"],
-    }.items():
+    # In a flag file -> what the flag is, the files that it names.
+    for written, found, files in (
+        ("a-*.txt", f"{jobs}/a-*.txt", ["a-1.txt", "a-2.txt"]),
+        ("b.txt, a-*.txt,none", f"b.txt,{jobs}/a-*.txt,none", None),
+        ("m.ckpt-3", f"{jobs}/m.ckpt-3", None),
+        (f"{jobs}/none", f"{jobs}/none", None),
+        ("o,[n].txt", "o,[n].txt", None),
+        ("", "", None),
+        ("a-*.txt,odd\\,1.txt", None, ["a-1.txt", "a-2.txt", "odd,1.txt"]),
+        ("odd\\,*.txt", None, ["odd,1.txt"]),
+        ("odd\\,1.txt", None, ["odd,1.txt"]),
+        ("**/c.txt", None, ["deep/er/c.txt"]),
+    ):
         job.write_text(f"--source={written}\n")
         source = read(f"--flagfile={job}").source
-        assert expand_globs(source, "source") == [str(folder / name) for name in found]
+        assert found is None or source == found
+        if files:
+            assert expand_globs(source, "source") == [str(jobs / name) for name in files]
 
 
 def test_a_command_line_finds_what_is_shipped_from_anywhere(here):
@@ -106,45 +89,50 @@ def test_a_command_line_finds_what_is_shipped_from_anywhere(here):
     write(here / "bert_mini.json")
     assert read("--source=bert_mini.json").source == "bert_mini.json"
     # Neither other files of the project nor others where it is installed.
-    for name in (
-        "pretrain.py",
-        "run_scripts/flags/parser.py",
-        "run_scripts/flagfiles/../pretrain.py",
-        "setup.py",
-    ):
+    for name in ("run_scripts/flags/parser.py", "run_scripts/flagfiles/../pretrain.py", "setup.py"):
         assert find_input(name) == name
-
-
-@pytest.mark.parametrize("name", ("bert_mini", "albert_base"))
-def test_a_shipped_job_from_any_folder(here, name):
     for folder in ("", "run_scripts/flagfiles/"):
-        argv = ["run", f"--flagfile={folder}{name}_pretrain.flags"]
-        values = parse(PretrainFlags, argv)
+        values = parse(PretrainFlags, ["run", f"--flagfile={folder}albert_base_pretrain.flags"])
         assert given_config(values).config_with(32000).vocab_size == 32000
-        assert values.output_dir == f"output/{name}"
+        assert values.output_dir == "output/albert_base"
 
 
-def test_a_flag_file_names_one_beside_it(here):
-    jobs = here.parent / "jobs"
-    write(jobs / "shared.flags", "--times=3\n--source=a.txt\n")
-    write(jobs / "a.txt")
-    outer = write(jobs / "outer.flags", "--times=2\n--flagfile=shared.flags\n")
-    assert read(f"--flagfile={outer}") == Flags(f"{jobs}/a.txt", None, 2)  # its own line counts
+def test_which_value_counts(here):
+    """The last, and before all files what the command line says itself, wherever it stands."""
+    text = "# a comment\n// another\n\n--times=4\n  --target=b\n--noforce\n"
+    file, other = write(here / "a.flags", text), write(here / "b.flags", "\ufeff--times=7\r\n")
+    for written in ([f"--flagfile={file}"], ["--flagfile", str(file)]):
+        assert read(*written) == Flags(None, "b", 4, False)
+        assert resolve_model_defaults(read(*written), "albert").force is False  # given, by the file
+    assert read(f"--flagfile={file}", "--times=5").times == 5
+    assert read("--times", "5", "--force", f"--flagfile={file}") == Flags(None, "b", 5, True)
+    assert read(f"--flagfile={file}", f"--flagfile={other}") == Flags(None, "b", 7, False)
+    shared = write(here.parent / "jobs" / "shared.flags", "--times=3\n--source=a.txt\n")
+    write(shared.parent / "a.txt")
+    outer = write(shared.parent / "outer.flags", "--times=2\n--flagfile=shared.flags\n")
+    assert read(f"--flagfile={outer}") == Flags(f"{shared.parent}/a.txt", None, 2)  # its own line
 
 
-def test_bad_flag_files_are_one_line(here):
-    nowhere = refusal("--flagfile=none.flags")
-    assert "'none.flags', which is neither in the working folder" in nowhere
-    assert "--flagfile must be given with a value" in refusal("--flagfile")
-    assert "--source must be given with a value" in refusal("--source")
-    circle = write(here / "circle.flags", "--times=2\n--flagfile=circle.flags\n")
-    assert f"must not name itself. Received: {circle.name}" in refusal(f"--flagfile={circle.name}")
+@pytest.mark.parametrize(
+    "arguments, message",
+    (
+        ("--flagfile=none.flags", "'none.flags', which is neither in the working folder"),
+        ("--flagfile", "--flagfile must be given with a value"),
+        ("--source", "--source must be given with a value"),
+        ("--flagfile=circle.flags", "must not name itself. Received: circle.flags"),
+        ("--flagfile=bytes.flags", "must be UTF-8. Received: bytes.flags"),
+        ("--flagfile=.", "must be readable. Received: "),
+        ("--flagfile=unknown.flags", "'tims'"),
+        ("--flagfile=words.flags", "'times 3'"),
+    ),
+)
+def test_bad_flag_files_are_one_line(here, arguments, message):
+    write(here / "circle.flags", "--times=2\n--flagfile=circle.flags\n")
     (here / "bytes.flags").write_bytes(b"--source=\xc7\xd1\n")
-    assert "must be UTF-8. Received: bytes.flags" in refusal("--flagfile=bytes.flags")
-    assert "must be readable. Received: " in refusal(f"--flagfile={here}")
-    write(here / "empty.flags")
-    write(here / "marked.flags", "\ufeff--times=4\r\n")
-    assert read("--flagfile=empty.flags", "--flagfile=marked.flags").times == 4
+    write(here / "unknown.flags", "--tims=3\n")
+    write(here / "words.flags", "times 3\n")
+    with refused(message):
+        read(arguments)
 
 
 def test_a_launcher_runs_from_any_folder(tmp_path):

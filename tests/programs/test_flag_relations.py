@@ -61,17 +61,14 @@ def test_refused(flags):
     assert str(caught.value).startswith(REFUSED[flags])
 
 
-@pytest.mark.parametrize(
-    "flags",
-    (
+def test_accepted():
+    for flags in (
         "--list=a --target=b --pause=1",  # as it is meant
         "--way=fast --again",  # its default
         "--noagain --times=3 --way=fast",
         "--target= --notape",
-    ),
-)
-def test_accepted(flags):
-    assert parse(CopyFlags, ["copy", *flags.split()])
+    ):
+        assert parse(CopyFlags, ["copy", *flags.split()])
 
 
 def test_help_says_it():
@@ -98,109 +95,86 @@ def test_declarations_name_flags_and_their_values(flags_class):
                 assert not has_value or value in fields[name].metadata["choices"]
 
 
-# A program's flags -> a command line beside the required ones -> the flag that it is about, and
-# what this needs or excludes.
+# A program's flags -> rows of what is given beside the required flags, the flags that are tried
+# one by one beside it, and what each of them needs or excludes; nothing: what it must be.
 DECLARED = {
-    BuildVocabFlags: {
-        "--text=a": ("text", "compare"),
-        "--compare=a --input_file=a": ("input_file", "compare"),
-        "--compare=a --output_dir=a": ("output_dir", "compare"),
-        "--compare=a --do_lower_case": ("do_lower_case", "compare"),
-        "--compare=a --normalization=NFKC": ("normalization", "compare"),
-        "--compare=a --unknown=bytes": ("unknown", "compare"),
-    },
-    CreateDataFlags: {
-        "--spark_master=yarn": ("spark_master", "engine=spark"),
-        "--engine=spark --num_workers=2": ("num_workers", "engine=spark"),
-    },
-    PretrainFlags: {
-        "--vocab_file=a --tokenizer_dir=a": ("vocab_file", "tokenizer_dir"),
-        "--generator_dir=a": ("generator_dir", "objective=rtd"),
-        "--generator_size=0.5": ("generator_size", "objective=rtd"),
-        "--eval_every_steps=2": ("eval_every_steps", "eval_input_file"),
-        "--distillation=minilm": ("distillation", "teacher_dir"),
-        "--distillation_weight=0.3": ("distillation_weight", "teacher_dir"),
-        "--distillation_temperature=3": ("distillation_temperature", "teacher_dir"),
-        "--distillation_temperature=3 --teacher_dir=a --distillation=minilm": (
-            "distillation_temperature", "distillation=logits",
+    BuildVocabFlags: (
+        ("", "text=a", "compare"),
+        ("--compare=a", "input_file=a output_dir=a do_lower_case", "compare"),
+        ("--compare=a", "normalization=NFKC unknown=bytes", "compare"),
+    ),
+    CreateDataFlags: (
+        ("", "spark_master=yarn", "engine=spark"),
+        ("--engine=spark", "num_workers=2", "engine=spark"),
+    ),
+    PretrainFlags: (
+        ("--tokenizer_dir=a", "vocab_file=a", "tokenizer_dir"),
+        ("", "generator_dir=a generator_size=0.5", "objective=rtd"),
+        ("", "eval_every_steps=2", "eval_input_file"),
+        ("", "distillation=minilm distillation_weight=0.3", "teacher_dir"),
+        ("", "distillation_temperature=3", "teacher_dir"),
+        (
+            "--teacher_dir=a --distillation=minilm",
+            "distillation_temperature=3",
+            "distillation=logits",
         ),
-        "--distillation_relations=qk": ("distillation_relations", "distillation=minilm"),
-        "--relation_heads=4": ("relation_heads", "distillation=minilm"),
-        "--teacher_layer=4": ("teacher_layer", "distillation=minilm"),
-        "--masked_lm_budget=0.15": ("masked_lm_budget", ""),
-        "--init_from_group0": ("init_from_group0", ""),
-        "--use_tpu": ("use_tpu", ""),
-    },
-    ExtractFeaturesFlags: {
-        "--use_tpu": ("use_tpu", ""),
-        "--projector_dir=a --pooling=none": ("projector_dir", "pooling=none"),
-        "--word_embeddings --pooling=none": ("word_embeddings", "pooling=none"),
-    },
-    ClassifierFlags: {
-        "--predict_file=a": ("predict_file", "do_predict"),
-        "--predict_file=a --do_predict --predict_split=dev": ("predict_file", "predict_split"),
-        "--labels=1,5 --task_type=regression": ("labels", "task_type=regression"),
-        "--threshold_to_export=0": ("threshold_to_export", "export_dir"),
-        "--export_dir=a --num_seeds=2": ("export_dir", "num_seeds"),
-        "--num_train_epochs=3 --train_step=2": ("num_train_epochs", "train_step"),
-        "--warmup_proportion=0.1 --warmup_step=0": ("warmup_proportion", "warmup_step"),
-        "--patience=2": ("patience", "eval_every_steps"),
-        "--early_stopping=2": ("early_stopping", "eval_every_steps"),
-        "--early_stopping=2 --eval_every_steps=2 --patience=2": ("early_stopping", "patience"),
-        "--distillation_temperature=3": ("distillation_temperature", "teacher_dir"),
-        "--albert_hub_module_handle=https://tfhub.dev": ("albert_hub_module_handle", ""),
-    },
-    NerFlags: {"--predict_file=a": ("predict_file", "do_predict")},
-    SquadFlags: {
-        "--export_dir=a": ("export_dir", ""),
-        "--num_train_epochs=3 --train_step=2": ("num_train_epochs", "train_step"),
-    },
-    RaceFlags: {
-        "--high_only --middle_only": ("high_only", "middle_only"),
-        "--num_train_epochs=3 --train_step=2": ("num_train_epochs", "train_step"),
-        "--early_stopping=3": ("early_stopping", "eval_every_steps"),
-    },
-    AdaptFlags: {
-        "--tokenizer_dir=a --add_tokens=a": ("tokenizer_dir", "add_tokens"),
-        "--new_rows=random": ("new_rows", "tokenizer_dir or --add_tokens"),
-        "--new_positions=repeat": ("new_positions", "max_position_embeddings"),
-    },
-    SearchFlags: {"--approximate --method=bm25": ("approximate", "method=vectors")},
-    RetrievalFlags: {
-        "--split=dev": ("split", "data_dir"),
-        "--articles=0:1": ("articles", "questions"),
-    },
-    CorpusPlanFlags: {
-        "--corpus_gb=1 --config_file=a": ("config_file", "corpus_gb"),
-        "--corpus_gb=1 --lengths=64": ("lengths", "corpus_gb"),
-        "--corpus_gb=1 --batch_size=64": ("batch_size", "corpus_gb"),
-        "--corpus_gb=1 --dupe_factor=5": ("dupe_factor", "masking=static"),
-        "--dupe_factor=5": ("dupe_factor", "corpus_gb"),
-        "--vocab_size=9": ("vocab_size", "corpus_gb or --config_file"),
-        "--model=bert_large": ("model", "corpus_gb"),
-        "--gpus=4": ("gpus", "corpus_gb"),
-        "--gpu=h100": ("gpu", "corpus_gb"),
-        "--utilisation=0.5": ("utilisation", "corpus_gb"),
-        "--num_passes=5": ("num_passes", "corpus_gb"),
-        "--cores=5": ("cores", "corpus_gb"),
-        "--masking=static": ("masking", "corpus_gb"),
-        "--compression=GZIP": ("compression", "corpus_gb"),
-    },
-}  # fmt: skip
+        ("", "distillation_relations=qk relation_heads=4 teacher_layer=4", "distillation=minilm"),
+        ("", "masked_lm_budget=0.15 init_from_group0 use_tpu", ""),
+    ),
+    ExtractFeaturesFlags: (
+        ("", "use_tpu", ""),
+        ("--pooling=none", "projector_dir=a word_embeddings", "pooling=none"),
+    ),
+    ClassifierFlags: (
+        ("", "predict_file=a", "do_predict"),
+        ("--do_predict --predict_split=dev", "predict_file=a", "predict_split"),
+        ("--task_type=regression", "labels=1,5", "task_type=regression"),
+        ("", "threshold_to_export=0", "export_dir"),
+        ("--num_seeds=2", "export_dir=a", "num_seeds"),
+        ("--train_step=2", "num_train_epochs=3", "train_step"),
+        ("--warmup_step=0", "warmup_proportion=0.1", "warmup_step"),
+        ("", "patience=2 early_stopping=2", "eval_every_steps"),
+        ("--eval_every_steps=2 --patience=2", "early_stopping=2", "patience"),
+        ("", "distillation_temperature=3", "teacher_dir"),
+        ("", "albert_hub_module_handle=https://tfhub.dev", ""),
+    ),
+    NerFlags: (("", "predict_file=a", "do_predict"),),
+    SquadFlags: (
+        ("", "export_dir=a", ""),
+        ("--train_step=2", "num_train_epochs=3", "train_step"),
+    ),
+    RaceFlags: (
+        ("--middle_only", "high_only", "middle_only"),
+        ("--train_step=2", "num_train_epochs=3", "train_step"),
+        ("", "early_stopping=3", "eval_every_steps"),
+    ),
+    AdaptFlags: (
+        ("--add_tokens=a", "tokenizer_dir=a", "add_tokens"),
+        ("", "new_rows=random", "tokenizer_dir or --add_tokens"),
+        ("", "new_positions=repeat", "max_position_embeddings"),
+    ),
+    SearchFlags: (("--method=bm25", "approximate", "method=vectors"),),
+    RetrievalFlags: (("", "split=dev", "data_dir"), ("", "articles=0:1", "questions")),
+    CorpusPlanFlags: (
+        ("--corpus_gb=1", "config_file=a lengths=64 batch_size=64", "corpus_gb"),
+        ("--corpus_gb=1", "dupe_factor=5", "masking=static"),
+        ("", "dupe_factor=5 model=bert_large gpus=4 gpu=h100 utilisation=0.5", "corpus_gb"),
+        ("", "num_passes=5 cores=5 masking=static compression=GZIP", "corpus_gb"),
+        ("", "vocab_size=9", "corpus_gb or --config_file"),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("flags_class", "flags"), [(each, flags) for each, rows in DECLARED.items() for flags in rows]
-)
-def test_declared(flags_class, flags):
-    required = [
-        f"--{field.name}=x"
-        for field in dataclasses.fields(flags_class)
-        if field.metadata["required"] and f"--{field.name}" not in flags
-    ]
-    name, other = DECLARED[flags_class][flags]
-    with pytest.raises(InputError) as caught:
-        parse(flags_class, ["program", *required, *flags.split()])
-    beginnings = f"--{name} needs --{other}. ", f"--{name} and --{other}: only one may be given. "
-    assert str(caught.value).startswith(beginnings if other else f"--{name} must be ")
-    assert "Received: --" in str(caught.value)
+@pytest.mark.parametrize("flags_class", DECLARED)
+def test_declared(flags_class):
+    names = [f.name for f in dataclasses.fields(flags_class) if f.metadata["required"]]
+    for beside, tried, other in DECLARED[flags_class]:
+        for flag_tried in tried.split():
+            given = [f"--{flag_tried}", *beside.split()]
+            given += [f"--{name}=x" for name in names if f"--{name}=" not in " ".join(given)]
+            name = flag_tried.partition("=")[0]
+            with pytest.raises(InputError) as caught:
+                parse(flags_class, ["program", *given])
+            ways = f"--{name} needs --{other}. ", f"--{name} and --{other}: only one may be given. "
+            assert str(caught.value).startswith(ways if other else f"--{name} must be "), given
+            assert "Received: --" in str(caught.value)
