@@ -1,5 +1,6 @@
 """A later run of run_classifier in a folder: it resumes, trains other seeds, evaluates."""
 
+import functools
 import signal
 
 import numpy as np
@@ -7,50 +8,35 @@ import pytest
 
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
-from tests.support.programs import ClassifierJob, arrays, one_line, results
-from tests.support.task_data import (
-    read_table,
-    single_rows,
-    write_splits,
-)
+from tests.support.programs import DROPOUT, ClassifierJob, arrays, assert_same, results
+from tests.support.task_data import read_table, single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, tiny_model
-
-TEXT_AND_LABEL = ["text", "label"]
-SPLITS = {"train": (0, 64), "dev": (64, 80), "test": (80, 91)}
 
 
 @pytest.fixture
 def job(tmp_path):
     """A job on sentences that are good or bad."""
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
-    return job
+    return ClassifierJob(tmp_path).with_sentences(64, 16, 11)
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, prints, monkeypatch):
     """With dropout, several steps in one go; to the last bit."""
-    job = ClassifierJob(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
+    job = ClassifierJob(tmp_path, **DROPOUT).with_sentences()
     flags = {"train_step": 12, "save_checkpoints_steps": 5}
     assert job.run(**flags, output_dir=tmp_path / "whole") == 0
-    assert job.stop(monkeypatch, signal.SIGTERM, 7, **flags, steps_per_loop=3) == 0
+    stop = functools.partial(job.stop, monkeypatch, signal.SIGTERM, 7)
+    assert "the same command continues from there" in prints(stop, **flags, steps_per_loop=3)
     assert list_checkpoints(job.output)[-1] < 12
-    assert "the same command continues from there" in capsys.readouterr().out
-    assert job.run(**flags, steps_per_loop=3) == 0
-    assert "resuming from" in capsys.readouterr().out
-    one, two = arrays(job.output, 12), arrays(tmp_path / "whole", 12)
-    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
-    for name, value in one.items():
-        assert value.tobytes() == two[name].tobytes(), name
+    assert "resuming from" in prints(job.run, **flags, steps_per_loop=3)
+    assert_same(arrays(job.output, 12), arrays(tmp_path / "whole", 12))
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_several_seeds(job, capsys):
+def test_several_seeds(job, prints):
     """Of a part of the examples, which all of them draw alike."""
     flags = {"num_seeds": 2, "random_seed": 3, "max_train_examples": 20}
-    assert job.run(**flags, train_step=1, do_eval=True) == 0
-    assert "passes over 20 examples" in capsys.readouterr().out
+    assert "passes over 20 examples" in prints(job.run, **flags, train_step=1, do_eval=True)
     header, *rows = read_table(job.output / "seeds.tsv")
     assert header == ["name", "mean", "standard deviation", "3", "4"]
     found = [results(job.output / f"seed-{seed}") for seed in (3, 4)]
@@ -66,16 +52,15 @@ def test_several_seeds(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
+def test_seeds_go_on_with_the_classes_that_they_began_with(job, fails):
     """As a single training does, whatever the training file holds by then."""
     flags = {"num_seeds": 2, "train_step": 1, "do_eval": True}
     assert job.run(**flags) == 0
     rows = [(text, {"bad": "low", "good": "high"}[label]) for text, label in single_rows(60)]
     splits = {"train": (0, 40), "dev": (40, 50), "test": (50, 60)}
     write_splits(job.data, ["text", "label"], rows, **splits)
-    capsys.readouterr()
-    assert job.run(**{**flags, "train_step": 2}) == 1
-    assert "the label must be one of bad, good. Received: 'low'" in one_line(capsys)
+    said = "the label must be one of bad, good. Received: 'low'"
+    fails(job.run, said, **{**flags, "train_step": 2})
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -86,29 +71,26 @@ def test_a_command_with_spaces_between_labels_resumes(job):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_weights_without_the_task_s_head_are_not_evaluated(job, capsys):
+def test_weights_without_the_task_s_head_are_not_evaluated(job, fails):
     """The training's command line without --do_train, which Google's program would accept."""
     start = job.folder / "start.ckpt"
     stored = {n: v.numpy() for n, v in google_variables(tiny_model(**ONE_LAYER)).items()}
     write_arrays(str(start), {**stored, "cls/squad/output_bias": np.zeros(2, np.float32)})
     found = f"must be fine-tuned, with the task's head. Received: {start} without output_"
     for hint in ("", f" (without --init_checkpoint, {job.output}/model.ckpt-1 is used)"):
-        capsys.readouterr()
-        again = {"init_checkpoint": start, "do_train": False, "do_eval": True}
-        assert job.run(**again, labels="good,bad") == 1
-        assert found.replace(". Received", f"{hint}. Received") in one_line(capsys)
-        assert job.run(init_checkpoint=start, labels="good,bad", train_step=1) == 0
+        flags = {"init_checkpoint": start, "labels": "good,bad"}
+        said = found.replace(". Received", f"{hint}. Received")
+        fails(job.run, said, **flags, do_train=False, do_eval=True)
+        assert job.run(**flags, train_step=1) == 0
     assert job.again(do_eval=True) == 0
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_seeds_beside_a_training_begin_from_the_given_weights(job, capsys):
+def test_seeds_beside_a_training_begin_from_the_given_weights(job, prints):
     """A single training in the same folder does not resume as one of them."""
     first = job.folder / "first"
     assert job.run(train_step=1, output_dir=first) == 0
     flags = {"model_dir": first, "bert_config_file": None, "vocab_file": None, "train_step": 1}
     assert job.run(**flags) == 0
-    capsys.readouterr()
-    assert job.run(**flags, num_seeds=2, do_eval=True) == 0
     start = f"starting from --init_checkpoint: {first}/model.ckpt-1"
-    assert capsys.readouterr().out.count(start) == 2
+    assert prints(job.run, **flags, num_seeds=2, do_eval=True).count(start) == 2

@@ -9,14 +9,13 @@ import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
 from finetuning.metrics import METRICS
-from tests.support.programs import NO_DROPOUT, ClassifierJob, arrays, curves, one_line, results
+from tests.support.programs import NO_DROPOUT, ClassifierJob, arrays, curves, results
 from tests.support.task_data import (
     BAD,
     GOOD,
     SENTENCE_PIECES,
     read_table,
     sentence,
-    single_rows,
     write_mnli,
     write_splits,
     write_table,
@@ -31,25 +30,25 @@ ALL = {"do_train": True, "do_eval": True, "do_predict": True}
 @pytest.fixture
 def job(tmp_path):
     """A job on sentences that are good or bad."""
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
-    return job
+    return ClassifierJob(tmp_path).with_sentences(64, 16, 11)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The same, trained with all flags that a folder remembers, measured, and predicted."""
     job = ClassifierJob(tmp_path_factory.mktemp("trained"), num_hidden_layers=2)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
+    job.with_sentences(64, 16, 11)
     flags = {"feature_layers": "-1,-2", "bucket_boundaries": "auto", "metrics": "macro_f1"}
     assert job.run(**ALL, **flags) == 0
     return job
 
 
+WRITTEN = ("eval_results.txt", "predictions_test.tsv", "test_results.tsv")
+
+
 def written(folder):
     """What evaluation and prediction left in a folder."""
-    names = ("eval_results.txt", "predictions_test.tsv", "test_results.tsv")
-    return [(folder / name).read_text() for name in names]
+    return [(folder / name).read_text() for name in WRITTEN]
 
 
 def test_single_label(trained):
@@ -70,25 +69,12 @@ def test_single_label(trained):
     np.testing.assert_allclose(theirs, shares, atol=1e-6)
 
 
-def test_letter_case_of_a_published_checkpoint(job, capsys):
-    """Its folder's name decides, and the default without --do_lower_case is lower-casing."""
-    assert job.run(init_checkpoint="models/multi_cased_L-12_H-768_A-12/bert_model.ckpt") == 1
-    assert "--do_lower_case must be False for multi_cased_L-12_H-768_A-12" in one_line(capsys)
-
-
-def test_one_example_cannot_be_held_out(tmp_path, capsys):
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(1), train=(0, 1))
-    assert job.run(labels="good,bad", eval_every_steps=2) == 1
-    assert "there must be two at least. Received: 1" in one_line(capsys)
-
-
-def test_a_folder_that_explains_itself(trained, capsys):
+def test_a_folder_that_explains_itself(trained, fails):
     """Measured and predicted again, by the folder alone, together and one after the other."""
     expected = written(trained.output)
     settings = json.loads((trained.output / "finetuning.json").read_text())
     assert settings["labels"] == "bad,good" and settings["feature_layers"] == "-1,-2"
-    for name in ("eval_results.txt", "predictions_test.tsv", "test_results.tsv"):
+    for name in WRITTEN:
         (trained.output / name).unlink()
     assert trained.again(do_eval=True) == 0
     assert trained.again(do_predict=True) == 0
@@ -103,10 +89,8 @@ def test_a_folder_that_explains_itself(trained, capsys):
         flags = {"init_checkpoint": source, "output_dir": other / str(number)}
         assert trained.again(do_eval=True, do_predict=True, **flags) == 0
         assert written(other / str(number)) == expected
-    capsys.readouterr()
-    assert trained.again(do_eval=True, feature_layers="-1") == 1  # others: test_saved_settings
-    line = one_line(capsys)
-    assert all(word in line for word in ("--feature_layers", "-1,-2", str(trained.output))), line
+    words = "--feature_layers", "-1,-2", trained.output  # others: test_saved_settings
+    fails(trained.again, *words, do_eval=True, feature_layers="-1")
 
 
 def test_data_that_has_a_test_alone(trained, tmp_path):
@@ -144,15 +128,13 @@ def test_several_labels(tmp_path):
     header, *found = read_table(job.output / "predictions_test.tsv")
     assert header[3:] == ["prediction", "bad", "good"]
     for row in found:
-        chosen = [
-            name for name, share in zip(header[4:], row[4:], strict=True) if float(share) > 0.5
-        ]
-        assert row[3] == ",".join(chosen)
+        shares = zip(header[4:], row[4:], strict=True)
+        assert row[3] == ",".join(name for name, share in shares if float(share) > 0.5)
     assert {row[3] for row in found} >= {"", "bad,good"}
 
 
 @pytest.mark.slow
-def test_regression_of_pairs_with_albert(tmp_path, capsys):
+def test_regression_of_pairs_with_albert(tmp_path):
     """How many of the two are good; the encoder has two layers of the same weights."""
     rng, rows = np.random.default_rng(0), []
     for number in range(91):
@@ -190,7 +172,7 @@ def test_freezing_trains_the_head_alone(trained, job):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_the_best_is_kept_and_training_ends_early(job, monkeypatch, capsys):
+def test_the_best_is_kept_and_training_ends_early(job, monkeypatch, prints):
     """Two evaluations no better than the second; stopped before it, and started again."""
     accuracies = iter((0.5, 0.9, 0.7, 0.6))
     monkeypatch.setitem(METRICS, "accuracy", lambda *_: next(accuracies, 0.1))
@@ -207,9 +189,7 @@ def test_the_best_is_kept_and_training_ends_early(job, monkeypatch, capsys):
     assert losses[4] != pytest.approx(losses[8])
     for path in job.output.glob("model.ckpt-8.*"):  # as a kill while the best is replaced leaves it
         shutil.copy(path, job.output / "best")
-    capsys.readouterr()
-    assert job.run(**flags) == 0  # nothing is left to train
-    shown = capsys.readouterr().out
+    shown = prints(job.run, **flags)  # nothing is left to train
     assert "already stopped at step 8 of 40 by --patience: nothing to train" in shown
     assert "compiling" not in shown and "\nsteps 9 to 40" not in shown
     assert results(job.output) == found and list_checkpoints(job.output)[-1] == 8
@@ -220,16 +200,15 @@ def test_the_best_is_kept_and_training_ends_early(job, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_task_without_dev_holds_examples_out(job, capsys):
+def test_a_task_without_dev_holds_examples_out(job, prints):
     (job.data / "dev.tsv").unlink()
-    assert job.run(train_step=1, eval_every_steps=1) == 0
-    out = capsys.readouterr().out
+    out = prints(job.run, train_step=1, eval_every_steps=1)
     assert "held_out: 3 of the training examples" in out and "over 61 examples" in out
     assert list_checkpoints(job.output / "best")
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
+def test_mnli_is_measured_on_both_splits(tmp_path, fails):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)
     assert job.run(**ALL, task_name="MNLI", train_step=1) == 0
@@ -242,6 +221,11 @@ def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
     new = tmp_path / "new.csv"
     flags = {"data_dir": None, "task_name": None, "do_train": False, "do_predict": True}
+    flags["predict_file"] = new
+    said = (
+        "new.csv line 1 must name the columns sentence2. Received: text, second",
+        "(--text_column, --label_column and others name other columns)",
+    )
     for header, columns, status in (
         ("sentence1,sentence2", {}, 0),
         ("text,second", {}, 1),  # of which a text alone was taken
@@ -250,13 +234,10 @@ def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
         ("text,sentence2", {"text_column": "text"}, 0),  # the other as the task says
     ):
         new.write_text(f"{header}\nthe film,so good\n")
-        capsys.readouterr()
-        assert job.run(**flags, **columns, predict_file=new) == status, (header, columns)
         if status:
-            line = one_line(capsys)
-            assert "new.csv line 1 must name the columns sentence2. Received: text, second" in line
-            assert "(--text_column, --label_column and others name other columns)" in line
+            fails(job.run, *said, **flags, **columns)
         else:
+            assert job.run(**flags, **columns) == 0
             row = read_table(job.output / "predictions_new.tsv")[1]
             assert row[1:3] == ["the film", "so good"]
 
@@ -272,9 +253,19 @@ def with_vocabulary(job):
     return {"vocab_file": job.folder / "large.txt"}
 
 
+def without_two_examples(job):
+    """None can be held out."""
+    (job.data / "dev.tsv").unlink()
+    job.with_sentences(1)
+    return {"labels": "good,bad", "eval_every_steps": 2, "do_eval": False}
+
+
 def without_data(job):
     (job.data / "train.tsv").unlink()
     return {"labels": "good,bad"}
+
+
+CASED = "multi_cased_L-12_H-768_A-12"
 
 
 @pytest.mark.parametrize(
@@ -286,6 +277,7 @@ def without_data(job):
         ({"task_name": "mrpc"}, ("train.tsv line 1", "#1 String")),
         ({"task_name": "nsmc"}, ("ratings_train.txt", "no such file")),
         (with_label, ("dev.tsv line 3", "bad, good", "'fair'")),
+        (without_two_examples, ("there must be two at least. Received: 1",)),
         (without_data, ("must have train", "dev, test")),
         ({"do_train": False, "do_eval": False}, ("--do_train, --do_eval or --do_predict",)),
         ({"train_step": None, "num_train_epochs": 0.01}, ("--num_train_epochs must be", "0.01")),
@@ -299,17 +291,20 @@ def without_data(job):
         ({"feature_layers": "2"}, ("from -2 to 1", "2")),
         ({"metrics": "f2"}, ("--metrics", "macro_f1", "f2")),
         ({"init_checkpoint": "gone"}, ("--init_checkpoint", "gone.index")),
+        # A released model's folder says the case; the default is lower-casing.
+        (
+            {"init_checkpoint": f"{CASED}/bert_model.ckpt"},
+            (f"_lower_case must be False for {CASED}",),
+        ),
         ({"do_train": False}, ("a model's folder must hold a checkpoint", "data")),
         ({"predict_split": "best", "do_predict": True}, ("must have best", "train, dev, test")),
         ({"vocab_file": None}, ("--vocab_file", "none")),
     ),
 )
-def test_bad_input_is_one_line(job, capsys, monkeypatch, change, words):
+def test_bad_input_is_one_line(job, fails, monkeypatch, change, words):
     monkeypatch.chdir(job.folder)
     flags = {"do_eval": True, **(change(job) if callable(change) else change)}
     if flags.get("do_train") is False:
         flags["output_dir"] = job.data  # it is there, without a model
-    assert job.run(**flags) == 1
-    line = one_line(capsys)
-    assert all(word in line for word in words), line
+    fails(job.run, *words, **flags)
     assert not list(job.output.glob("model.ckpt*"))

@@ -5,7 +5,7 @@ import pytest
 
 from run_scripts.downstream.results import warn_of_baseline
 from tests.support.crosses import slow
-from tests.support.programs import ClassifierJob, arrays, one_line, results
+from tests.support.programs import ClassifierJob, arrays, results
 from tests.support.task_data import (
     BAD,
     GOOD,
@@ -21,9 +21,7 @@ TEXT_AND_LABEL = ["text", "label"]
 
 @pytest.fixture
 def job(tmp_path):
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, TEXT_AND_LABEL, single_rows(80), train=(0, 64), dev=(64, 80))
-    return job
+    return ClassifierJob(tmp_path).with_sentences(64, 16)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -81,18 +79,14 @@ def uneven(job):
     write_table(job.data / "train.tsv", TEXT_AND_LABEL, [rows[i] for i in rng.permutation(64)])
 
 
-ALIKE = {
-    "two": {"distribution_strategy": "mirrored"},
-    "parts": {"gradient_accumulation_steps": 2},
-}
+ALIKE = {"two": {"distribution_strategy": "mirrored"}, "parts": {"gradient_accumulation_steps": 2}}
 
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("alike", ({}, slow(ALIKE)), ids=("one device", "two devices and parts"))
-def test_balanced_weights_change_the_training_alike(job, alike, capsys):
+def test_balanced_weights_change_the_training_alike(job, alike, fails):
     uneven(job)
-    flags = {"class_weights": "balanced", "train_step": 3, "optimizer": "adamw"}
-    flags["classifier_dropout"] = 0
+    flags = {"class_weights": "balanced", "train_step": 3, "classifier_dropout": 0}
     found = {}
     for name, more in {"none": {"class_weights": "none"}, "one": {}, **alike}.items():
         output = job.folder / name
@@ -101,21 +95,17 @@ def test_balanced_weights_change_the_training_alike(job, alike, capsys):
     weights = [name for name in found["one"] if name.endswith("output_weights")]
     for other in alike:
         for name in weights:
-            np.testing.assert_allclose(
-                found[other][name], found["one"][name], rtol=1e-4, atol=1e-6, err_msg=name
-            )
+            one, two = found["one"][name], found[other][name]
+            np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6, err_msg=name)
     assert any(np.abs(found["none"][n] - found["one"][n]).max() > 1e-4 for n in weights)
-    capsys.readouterr()
-    resumed = {**flags, "class_weights": "none", "train_step": 4}
-    assert job.run(**resumed, output_dir=job.folder / "one") == 1
-    assert "--class_weights must be balanced, with which the training in" in one_line(capsys)
+    resumed = {**flags, "class_weights": "none", "train_step": 4, "output_dir": job.folder / "one"}
+    fails(job.run, "--class_weights must be balanced, with which the training in", **resumed)
 
 
 @pytest.mark.usefixtures("eagerly")
 def test_weights_of_several_labels(job):
-    rows = [
-        (text, label if i % 3 else "good,bad") for i, (text, label) in enumerate(single_rows(40))
-    ]
+    texts = enumerate(single_rows(40))
+    rows = [(text, label if i % 3 else "good,bad") for i, (text, label) in texts]
     write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 30), dev=(30, 40))
     flags = {"task_type": "multi_label", "class_weights": "balanced", "train_step": 2}
     assert job.run(do_eval=True, do_predict=True, predict_split="dev", **flags) == 0
@@ -127,11 +117,11 @@ def test_weights_of_several_labels(job):
         assert row[3] == ",".join(name for name, share in shares if float(share) > 0.5)
 
 
-def test_scores_have_no_classes(job, capsys):
+def test_scores_have_no_classes(job, fails):
     rows = [(text, len(text) / 10) for text, _ in single_rows(20)]
     write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 20))
-    assert job.run(task_type="regression", class_weights="balanced") == 1
-    assert "--class_weights must be none where labels are scores" in one_line(capsys)
+    flags = {"task_type": "regression", "class_weights": "balanced"}
+    fails(job.run, "--class_weights must be none where labels are scores", **flags)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -149,10 +139,9 @@ def test_class_weights_are_advised_where_they_are_allowed(flags, advised, job, c
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_draw_and_a_part_of_train(job, capsys):
+def test_a_draw_and_a_part_of_train(job, prints):
     flags = {"do_eval": True, "eval_on": "train_part", "train_step": 2}
-    assert job.run(**flags, max_train_examples=20) == 0
-    shown = capsys.readouterr().out
+    shown = prints(job.run, **flags, max_train_examples=20)
     assert "train: 20 of " in shown and "passes over 20 examples" in shown
     assert "classes of train: bad (10), good (10)" in shown and "classes of train_part: " in shown
     assert (job.output / "eval_classes_train_part.tsv").exists()
@@ -172,10 +161,8 @@ def test_early_stopping_is_patience(job, capsys):
     assert (job.output / "model.ckpt-6.index").exists()
 
 
-def test_messages_name_the_way_out(job, capsys):
+def test_messages_name_the_way_out(job, fails):
     (job.data / "dev.tsv").unlink()
-    assert job.run(do_eval=True) == 1
-    assert "--eval_on=train_part" in one_line(capsys)
-    argv = ["run_classifier.py", f"--output_dir={job.folder}/no", f"--data_dir={job.data}"]
-    assert job.main([*argv, "--task_name=tsv", "--do_predict"]) == 1
-    assert "without --do_train there must be a fine-tuned checkpoint" in one_line(capsys)
+    fails(job.run, "--eval_on=train_part", do_eval=True)
+    flags = {"output_dir": job.folder / "no", "task_name": "tsv", "do_predict": True}
+    fails(job.again, "without --do_train there must be a fine-tuned checkpoint", **flags)

@@ -28,7 +28,7 @@ from bert_tf.summaries.reporter import Reporter
 from run_scripts import classifier, extract_features, pretrain, programs
 from tests.support.paths import PYTHONPATH, ROOT
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
-from tests.support.task_data import SENTENCE_PIECES
+from tests.support.task_data import SENTENCE_PIECES, single_rows, write_splits
 from tests.support.tiny_models import optimize_graphs, write_config
 
 # Several runs in one process trace the same functions anew, which TensorFlow warns of.
@@ -194,6 +194,14 @@ class ClassifierJob(Job):
             "bucket_boundaries": "none",  # one length compiles sooner
             "xla": "off",  # likewise
         }
+
+    def with_sentences(self, train=64, dev=0, test=0):
+        """Writes tables of so many sentences that are good or bad; returns the job."""
+        ends = train, train + dev, train + dev + test
+        splits = {"train": (0, ends[0]), "dev": ends[:2], "test": ends[1:]}
+        splits = {name: part for name, part in splits.items() if part[0] < part[1]}
+        write_splits(self.data, ["text", "label"], single_rows(ends[-1]), **splits)
+        return self
 
     def again(self, **flags):
         """Runs it on the contents of the output directory, with the data alone given."""
