@@ -2,7 +2,6 @@
 
 import copy
 import json
-import shlex
 import shutil
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from run_scripts.extract_features import ExtractFeaturesFlags, main
 from run_scripts.flags.parser import parse
 from tests.support import oracle
 from tests.support.crosses import slow
+from tests.support.programs import command
 from tests.support.tiny_models import SIZES, tiny_model
-from tokenization import FullTokenizer, load_tokenizer
+from tokenization import FullTokenizer
 
 PIECES = [
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "was", "jim", "hen", "##son", "?", "a",
@@ -67,6 +67,12 @@ class Job:
         flags = {**self.flags, **changes}
         argv = [f"--{name}={value}" for name, value in flags.items() if value is not None]
         return main(["extract_features.py", *argv])
+
+    def arrays(self, **flags):
+        """What the program writes as arrays."""
+        assert self.run(output_file=self.folder / "out.npz", **flags) == 0
+        with np.load(self.folder / "out.npz") as file:
+            return dict(file)
 
     def rows(self, max_length=16):
         tokenizer = FullTokenizer(self.folder / "vocab.txt")
@@ -136,11 +142,9 @@ def test_google_s_readme(tmp_path):
     """The command, only its paths changed."""
     job = Job(tmp_path, num_hidden_layers=4)
     (tmp_path / "text.txt").write_text("Who was Jim Henson ? ||| Jim Henson was a puppeteer\n")
-    text = README.replace("/tmp/input.txt", str(tmp_path / "text.txt"))
-    text = text.replace("/tmp/output.jsonl", str(tmp_path / "output.jsonl"))
-    text = text.replace("$BERT_BASE_DIR/bert_model.ckpt", str(tmp_path / "model.ckpt-3"))
-    argv = shlex.split(text.replace("$BERT_BASE_DIR", str(tmp_path)))
-    assert main(argv) == 0
+    names = ("input_file", "vocab_file", "bert_config_file", "init_checkpoint")
+    paths = {name: job.flags[name] for name in names}
+    assert main(command(README, **paths, output_file=tmp_path / "output.jsonl")) == 0
     ((tokens, values, numbers),) = json_lines(tmp_path / "output.jsonl")
     assert len(tokens) == 16 and numbers[0] == [-1, -2, -3, -4]
     (expected,) = job.expected([-1, -2, -3, -4], 128)
@@ -148,13 +152,11 @@ def test_google_s_readme(tmp_path):
 
 
 def test_every_flag_of_google_s_program():
-    argv = ["extract_features.py", "--input_file=a", "--output_file=b"]
-    values = parse(ExtractFeaturesFlags, argv)
-    assert values.layers == "-1,-2,-3,-4"
-    assert (values.max_seq_length, values.batch_size, values.use_tpu) == (128, 32, False)
-    more = ["--do_lower_case=false", "--master=m", "--num_tpu_cores=8", "--use_one_hot_embeddings"]
-    values = parse(ExtractFeaturesFlags, [*argv, *more, "--nouse_tpu"])
-    assert values.do_lower_case is False
+    argv = ["extract_features.py", "--input_file=a", "--output_file=b", "--do_lower_case=false"]
+    more = ["--master=m", "--num_tpu_cores=8", "--use_one_hot_embeddings", "--nouse_tpu"]
+    values = parse(ExtractFeaturesFlags, [*argv, *more])
+    found = (values.layers, values.max_seq_length, values.batch_size, values.use_tpu)
+    assert found == ("-1,-2,-3,-4", 128, 32, False) and values.do_lower_case is False
 
 
 def test_values_are_rounded_as_python_rounds():
@@ -173,11 +175,9 @@ POOLED = {
 }
 
 
-@pytest.mark.parametrize("pooling", (None, "max", *(slow(p) for p in POOLED if p != "max")))
+@pytest.mark.parametrize("pooling", (None, "max", slow("mean"), slow("cls")))
 def test_arrays_with_a_vector_a_line(job, pooling):
-    assert job.run(output_file=job.folder / "out.npz", pooling=pooling, layers="1,-2") == 0
-    with np.load(job.folder / "out.npz") as file:
-        arrays = dict(file)
+    arrays = job.arrays(pooling=pooling, layers="1,-2")
     assert set(arrays) == {"features", "layers"} and arrays["layers"].tolist() == [1, -2]
     assert arrays["features"].dtype == np.float32
     expected = [POOLED[pooling or "mean"](values) for values in job.expected([1, -2])]
@@ -185,15 +185,12 @@ def test_arrays_with_a_vector_a_line(job, pooling):
 
 
 def test_arrays_with_a_vector_a_piece(job):
-    assert job.run(output_file=job.folder / "out.npz", pooling="none", layers="-1") == 0
-    with np.load(job.folder / "out.npz") as file:
-        arrays = dict(file)
-    rows, splits = job.rows(), arrays["row_splits"]
-    assert splits[-1] == len(arrays["features"]) == len(arrays["input_ids"])
-    for i, (row, expected) in enumerate(zip(rows, job.expected([-1]), strict=True)):
-        part = slice(splits[i], splits[i + 1])
-        assert arrays["input_ids"][part].tolist() == row.ids.tolist()
-        np.testing.assert_allclose(arrays["features"][part], expected, atol=2e-5, rtol=0)
+    arrays = job.arrays(pooling="none", layers="-1")
+    ids = [row.ids for row in job.rows()]
+    np.testing.assert_array_equal(arrays["input_ids"], np.concatenate(ids))
+    np.testing.assert_array_equal(arrays["row_splits"], np.cumsum([0, *map(len, ids)]))
+    expected = np.concatenate(job.expected([-1]))
+    np.testing.assert_allclose(arrays["features"], expected, atol=2e-5, rtol=0)
 
 
 def test_batches_are_sorted_and_cut(job, monkeypatch):
@@ -221,39 +218,21 @@ def test_batches_are_sorted_and_cut(job, monkeypatch):
         np.testing.assert_allclose(third, one, atol=2e-5, rtol=0)
 
 
-@pytest.mark.slow
-def test_a_model_dir(tmp_path):
-    """run_pretraining's output folder is enough; a flag given with it wins."""
-    job = Job(tmp_path)
-    assert job.run() == 0
-    expected = (job.folder / "out.jsonl").read_bytes()
-    (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
-    names = ("bert_config_file", "init_checkpoint", "vocab_file")
-    nothing = {**dict.fromkeys(names), "model_dir": job.folder}
-    assert job.run(**nothing, output_file=job.folder / "again.jsonl") == 0
-    assert (job.folder / "again.jsonl").read_bytes() == expected
-    assert load_tokenizer(job.folder).do_lower_case
-    for variable in google_variables(job.model).values():
-        variable.assign(0.5 * variable)
-    save_google_checkpoint(job.model, str(job.folder / "other.ckpt"))
-    chosen = {**nothing, "init_checkpoint": job.folder / "other.ckpt"}
-    assert job.run(**chosen, output_file=job.folder / "again.jsonl") == 0
-    assert (job.folder / "again.jsonl").read_bytes() != expected
+def write_without(job, part):
+    """A checkpoint without the variables whose names have this part; the flag that names it."""
+    arrays = {name: v.numpy() for name, v in google_variables(job.model.encoder).items()}
+    kept = {name: array for name, array in arrays.items() if part not in name}
+    write_arrays(str(job.folder / "part.ckpt"), kept)
+    return {"init_checkpoint": job.folder / "part.ckpt"}
+
+
+def without_layer(job):
+    return write_without(job, "layer_1/output/dense/bias")
 
 
 def test_a_checkpoint_without_a_pooler(job):
     """Hidden layers do not need it."""
-    weights = {name: v.numpy() for name, v in google_variables(job.model.encoder).items()}
-    weights = {k: v for k, v in weights.items() if not k.startswith("bert/pooler/")}
-    write_arrays(str(job.folder / "bare.ckpt"), weights)
-    assert job.run(init_checkpoint=job.folder / "bare.ckpt") == 0
-
-
-def without_layer(job):
-    weights = {name: v.numpy() for name, v in google_variables(job.model.encoder).items()}
-    del weights["bert/encoder/layer_1/output/dense/bias"]
-    write_arrays(str(job.folder / "part.ckpt"), weights)
-    return {"init_checkpoint": job.folder / "part.ckpt"}
+    assert job.run(**write_without(job, "bert/pooler/")) == 0
 
 
 def file_with(content):
@@ -282,11 +261,9 @@ def file_with(content):
         ({"pooling": "mean"}, ("--pooling", ".npz", "out.jsonl")),
     ),
 )
-def test_bad_input_is_one_line(job, capsys, change, words, monkeypatch):
+def test_bad_input_is_one_line(job, fails, change, words, monkeypatch):
     monkeypatch.chdir(job.folder)
-    assert job.run(**(change(job) if callable(change) else change)) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and all(word in line for word in words), line
+    fails(job.run, *words, **(change(job) if callable(change) else change))
     assert not list(job.folder.glob("*out.jsonl*"))
 
 

@@ -1,6 +1,5 @@
 """Rows of more pieces than one block of queries, with either way of attention, in the programs."""
 
-import dataclasses
 import json
 import re
 
@@ -10,35 +9,11 @@ import tensorflow as tf
 
 from run_scripts import create_data, pretrain
 from tests.support.paths import ROOT, TEST_DATA
-from tests.support.programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, results
-from tests.support.record_files import FORMAT, PACKED
-from tests.support.task_data import read_table, single_rows, write_splits
+from tests.support.programs import ClassifierJob, results
+from tests.support.task_data import read_table
 from tests.support.tiny_models import write_config
 
-LENGTH = 160
-SIZES = {"max_position_embeddings": LENGTH}
 LINE = "attention is computed for one block of queries at a time"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "record_format", (pytest.param(FORMAT, id="plain"), pytest.param(PACKED, id="packed"))
-)
-def test_pretraining_gives_the_same_weights(tmp_path, capsys, record_format):
-    record_format = dataclasses.replace(record_format, max_seq_length=LENGTH)
-    job = PretrainingJob(tmp_path, record_format, **NO_DROPOUT, **SIZES)
-    flags = {"max_seq_length": LENGTH, "do_eval": True, "learning_rate": 1e-3}
-    ended, losses = [], []
-    for attention in ("full", "blockwise", "auto"):
-        output = tmp_path / attention
-        assert job.run(**flags, output_dir=output, attention=attention) == 0
-        assert (LINE in capsys.readouterr().out) == (attention == "blockwise")
-        ended.append(arrays(output, 6))
-        losses.append(results(output)["loss"])
-    for name, value in ended[0].items():
-        np.testing.assert_allclose(ended[1][name], value, atol=1e-5, err_msg=name)
-        np.testing.assert_array_equal(ended[2][name], value, err_msg=name)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
 def predictions(job):
@@ -48,13 +23,10 @@ def predictions(job):
     return np.array([[float(row[column]) for column in columns] for row in rows])
 
 
-def test_fine_tuning_prediction_export(tmp_path, capsys):
-    job = ClassifierJob(tmp_path, **SIZES)
-    splits = {"train": (0, 16), "test": (16, 24)}
-    write_splits(job.data, ["text", "label"], single_rows(24), **splits)
-    flags = {"max_seq_length": LENGTH, "attention": "blockwise"}
-    assert job.run(**flags, train_step=2, do_predict=True) == 0
-    assert LINE in capsys.readouterr().out
+def test_fine_tuning_prediction_export(tmp_path, prints):
+    job = ClassifierJob(tmp_path, max_position_embeddings=160).with_sentences(16, test=8)
+    flags = {"max_seq_length": 160, "attention": "blockwise"}
+    assert LINE in prints(job.run, **flags, train_step=2, do_predict=True)
     found = predictions(job)
     assert job.again(do_predict=True, attention="full") == 0
     np.testing.assert_allclose(found, predictions(job), atol=1e-6)

@@ -1,6 +1,7 @@
 """run_ner on text without tags: a plain text, tokens, a test file; with and without the data."""
 
 import contextlib
+import functools
 import io
 import unicodedata
 
@@ -12,7 +13,7 @@ from finetuning.ner.untagged import read_untagged, recognize_form
 from korean_bert import load_model
 from run_scripts import ner
 from run_scripts.flags.parser import parse
-from tests.support.programs import ClassifierJob, one_line
+from tests.support.programs import ClassifierJob
 from tests.support.task_data import klue_sentence, read_table
 
 TRAIN = "the O\nfilm B-X\n\nbad O\ngood B-Y\nis I-Y\n\n" * 12
@@ -37,7 +38,7 @@ def job(tmp_path_factory):
 
 def predict(job, path, **flags):
     flags = {"output_dir": job.output, "xla": "off", "predict_file": path, **flags}
-    argv = [f"--{name}={value}" for name, value in flags.items()]
+    argv = [f"--{name}={value}" for name, value in flags.items() if value is not None]
     return ner.main(["run_ner.py", "--do_predict", *argv])
 
 
@@ -98,29 +99,26 @@ def test_the_form_can_be_given(job, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, content",
-    (("new.csv", "id,text\n1,the film\n"), ("new.JSONL", '{"text": "the film is good"}\n')),
+    "name, content, form, message",
+    (
+        # Its header, commas and keys would be found to be entities.
+        ("new.csv", "id,text\n1,the film\n", None, "must hold only the texts, one per line"),
+        ("a.JSONL", '{"text": "the film is"}\n', None, "must hold only the texts, one per line"),
+        ("none.txt", " \n\n", None, "must hold a sentence. Received: none"),
+        ("a.txt", "the\nfilm\n\nbad good\n", "tokens", "line 4 must have 1 columns: a token, with"),
+    ),
 )
-def test_a_table_is_not_taken_for_sentences(job, tmp_path, capsys, name, content):
-    """Its header, commas and keys would be found to be entities."""
+def test_files_that_are_not_predicted(job, tmp_path, fails, name, content, form, message):
     path = tmp_path / name
     path.write_text(content)
-    assert predict(job, path) == 1
-    assert "must hold only the texts, one per line" in one_line(capsys)
-    assert predict(job, path, predict_format="text") == 0
+    fails(functools.partial(predict, job, path), message, predict_format=form)
+    if name == "new.csv":
+        assert predict(job, path, predict_format="text") == 0
 
 
-def test_bad_input_is_one_line(job, tmp_path, capsys):
-    path = tmp_path / "none.txt"
-    path.write_text(" \n\n")
-    assert predict(job, path) == 1
-    assert "must hold a sentence. Received: none" in one_line(capsys)
-    argv = ["run_ner.py", f"--output_dir={job.output}"]
-    assert ner.main([*argv, "--do_eval"]) == 1
-    assert "--data_dir must be given, or --do_predict with --predict_file" in one_line(capsys)
-    path.write_text("the\nfilm\n\nbad good\n")
-    assert predict(job, path, predict_format="tokens") == 1
-    assert "line 4 must have 1 columns: a token, without a tag" in one_line(capsys)
+def test_nothing_to_evaluate_or_predict(job, fails):
+    run = functools.partial(ner.main, ["run_ner.py", f"--output_dir={job.output}", "--do_eval"])
+    fails(run, "--data_dir must be given, or --do_predict with --predict_file")
 
 
 @pytest.mark.parametrize(
@@ -164,21 +162,20 @@ LABELS = "--labels must be O, B-X and I-X of each kind X, each once. Received: "
         (TRAIN.replace("-X", "-X,Z"), None, "train.txt line 2: a tag must not hold a comma"),
     ),
 )
-def test_tags_that_no_training_can_use(tags, labels, message, tmp_path, capsys):
+def test_tags_that_no_training_can_use(tags, labels, message, tmp_path, fails):
     """A later piece of a word is I-X, I-X that begins an entity becomes B-X, [CLS] is O."""
     job = NerJob(tmp_path)
     job.data.mkdir()
     (job.data / "train.txt").write_text(tags)
-    assert job.run(task_name="conll", labels=labels, train_step=1) == 1
-    assert message in one_line(capsys)
+    fails(job.run, message, task_name="conll", labels=labels, train_step=1)
 
 
 def test_spaces_between_tags_on_the_command_line():
     """As run_classifier's --labels may have them."""
-    argv = ["run_ner", "--output_dir=o", "--labels=B-장소, I-장소 ,O"]
-    assert parse(ner.NerFlags, argv).labels == "B-장소,I-장소,O"
-    argv[2] = unicodedata.normalize("NFD", argv[2])
-    assert parse(ner.NerFlags, argv).labels == "B-장소,I-장소,O"
+    for form in ("NFC", "NFD"):
+        labels = unicodedata.normalize(form, "--labels=B-장소, I-장소 ,O")
+        values = parse(ner.NerFlags, ["run_ner", "--output_dir=o", labels])
+        assert values.labels == "B-장소,I-장소,O"
 
 
 NONE = "--labels must be given where the model's folder has none. Received: none"

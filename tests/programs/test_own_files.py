@@ -1,20 +1,20 @@
 """run_classifier on a user's own file: every format gives the same answers."""
 
 import csv
+import functools
 import importlib
 import io
 import json
-from types import SimpleNamespace
 
 import pytest
 
-from bert_common.errors import InputError
 from finetuning.classification.columns import Columns, find_columns
 from finetuning.classification.custom_data import own_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from run_scripts import classifier
-from tests.support.programs import ClassifierJob, one_line
+from tests.support.programs import ClassifierJob
+from tests.support.refusals import refused
 from tests.support.task_data import read_table
 
 TEXTS = (
@@ -26,10 +26,7 @@ ROWS = [
 OWN = {"data_dir": None, "task_name": None}  # in place of a task's folder
 NEW = ["나는 book", "the 학교", "갔다", 'the "book"']
 # Each form in one encoding; `test_every_encoding` has the readers in each.
-FORMS = (
-    ("csv", "cp949"), ("semicolon.csv", "utf-8-sig"), ("tsv", "utf-16"), ("jsonl", "utf-8"),
-    ("json", "cp949"), ("parquet", ""),
-)  # fmt: skip
+FORMS = {"csv": "cp949", "tsv": "utf-16", "jsonl": "utf-8", "json": "cp949", "parquet": ""}
 
 
 def write(path, kind, encoding, names, rows):
@@ -41,11 +38,10 @@ def write(path, kind, encoding, names, rows):
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         parquet.write_table(arrow.table(columns), path)
         return path
-    if kind in ("csv", "semicolon.csv"):
-        text = io.StringIO(newline="")
-        table = csv.writer(text, delimiter=";" if kind.startswith("semi") else ",")
-        table.writerows([names, *rows])
-        text = text.getvalue()
+    if kind == "csv":
+        table = io.StringIO(newline="")
+        csv.writer(table).writerows([names, *rows])
+        text = table.getvalue()
     elif kind == "tsv":
         text = "".join("\t".join(row) + "\n" for row in (names, *rows))
     else:
@@ -63,7 +59,7 @@ def read(path):
     return dataset.labels, [[(e.text, e.label) for e in split] for split in splits]
 
 
-@pytest.mark.parametrize("kind, encoding", FORMS)
+@pytest.mark.parametrize("kind, encoding", FORMS.items())
 def test_the_same_examples_are_read(tmp_path, kind, encoding):
     path = write(tmp_path / "orders", kind, encoding, ("내용", "분류"), ROWS)
     labels, (train, dev) = read(path)
@@ -82,54 +78,56 @@ def trained(tmp_path_factory):
     return job
 
 
-def predict(job, path, **flags):
+def predict(job, path=None, **flags):
     flags = {**OWN, "predict_file": path, **flags}
     return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
 
 
-def predictions(job, path, capsys):
-    assert predict(job, path) == 0, capsys.readouterr().err
+def write_new(path, kind="csv", names=("내용", "주문"), count=4, encoding="utf-8"):
+    """Writes rows to predict."""
+    return write(path, kind, encoding, names, [(text, "1") for text in NEW[:count]])
+
+
+def predictions(job, path):
+    assert predict(job, path) == 0
     content = (job.output / f"{path.name.removesuffix('.csv')}_predictions.csv").read_bytes()
     assert content.startswith(b"\xef\xbb\xbf")
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
-def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
-    rows = [(text, f"#{i}") for i, text in enumerate(NEW)]
-    path = write(tmp_path / "new", "csv", "utf-16", ("내용", "주문"), rows)
-    header, *found = predictions(trained, path, capsys)
+def test_a_file_is_predicted_beside_its_columns(trained, tmp_path):
+    header, *found = predictions(trained, write_new(tmp_path / "new", encoding="utf-16"))
     more = ["label", "probability", "second_label", "second_probability"]
-    assert header == ["내용", "주문", *more] and [tuple(row[:2]) for row in found] == rows
+    assert header == ["내용", "주문", *more] and [row[0] for row in found] == NEW
     for row in found:
         assert {row[2], row[4]} == {"나쁨", "좋음"} and float(row[3]) >= float(row[5])
         assert abs(float(row[3]) + float(row[5]) - 1) < 2e-4
 
 
-def test_predictions_are_predicted_again(trained, tmp_path, capsys):
+def test_predictions_are_predicted_again(trained, tmp_path):
     """By one model after the other: every column has its own name, so that the file can be read."""
     names = ("내용", "label", " probability")
     path = write(tmp_path / "a", "csv", "utf-8", names, [("책", "", "")])
     for times in range(3):
-        header, row = predictions(trained, path, capsys)
+        header, row = predictions(trained, path)
         names = [name.strip() for name in header]
         assert len(set(names)) == len(names) == len(row) == 3 + 4 * (times + 1)
         path = trained.output / f"{path.stem}_predictions.csv"
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_file_to_predict_needs_no_ids(tmp_path, capsys):
+def test_a_file_to_predict_needs_no_ids(tmp_path, fails):
     """The flag that the folder remembers cannot be taken back; one that is given must be right."""
     job = ClassifierJob(tmp_path)
     rows = [(text, label, i) for i, (text, label) in enumerate(ROWS)]
     path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류", "번호"), rows)
     assert job.run(**OWN, data_file=path, id_column="번호", train_step=1) == 0
-    new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
+    new = write_new(tmp_path / "new")
     assert predict(job, new) == 0
     ids = [row[0] for row in read_table(job.output / "predictions_new.tsv")[1:]]
     assert ids == [f"{new} line {i}" for i in range(2, 2 + len(NEW))]
-    capsys.readouterr()
-    assert predict(job, new, id_column="번호") == 1
-    assert f"--id_column must name a column of {new}: 내용, 주문" in one_line(capsys)
+    run = functools.partial(predict, job, new)
+    fails(run, f"--id_column must name a column of {new}: 내용, 주문", id_column="번호")
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -137,51 +135,44 @@ def test_a_file_to_predict_needs_no_ids(tmp_path, capsys):
     ("kind", "labels", "shares"),
     [("multi_label", ("좋음", "좋음,나쁨"), ["나쁨", "좋음"]), ("regression", ("1", "2.5"), [])],
 )
-def test_labels_in_any_number_and_scores_have_one_column(tmp_path, capsys, kind, labels, shares):
+def test_labels_in_any_number_and_scores_have_one_column(tmp_path, kind, labels, shares):
     """The probabilities of independent labels lie in the other file."""
     job = ClassifierJob(tmp_path)
     rows = [(text, labels[i % 2]) for i, (text, _) in enumerate(ROWS)]
     path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류"), rows)
     assert job.run(**OWN, data_file=path, task_type=kind, train_step=1) == 0
-    new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
-    assert predict(job, new) == 0
+    assert predict(job, write_new(tmp_path / "new")) == 0
     table = (job.output / "new_predictions.csv").read_text("utf-8-sig").splitlines()
     assert table[0] == "내용,주문,label" and len(table) == 1 + len(NEW)
     header = read_table(job.output / "predictions_new.tsv")[0]
     assert sorted(header[header.index("prediction") + 1 :]) == shares
 
 
-def test_the_predictions_of_files_with_one_name_lie_beside_each_other(trained, tmp_path, capsys):
+def test_the_predictions_of_files_with_one_name_lie_beside_each_other(trained, tmp_path):
     for kind, count in (("csv", 4), ("jsonl", 3), ("tsv", 2)):
-        rows = [(text, "1") for text in NEW[:count]]
-        assert predict(trained, write(tmp_path / "two", kind, "utf-8", ("내용", "주문"), rows)) == 0
+        assert predict(trained, write_new(tmp_path / "two", kind, count=count)) == 0
     for name, count in (("two", 4), ("two.jsonl", 3), ("two.tsv", 2)):
         for path in (f"{name}_predictions.csv", f"predictions_{name}.tsv"):
             lines = (trained.output / path).read_text("utf-8-sig").splitlines()
             assert len(lines) == 1 + count, path
 
 
-def test_a_file_to_predict_may_call_its_text_otherwise(trained, tmp_path, capsys):
-    rows = [(text, "1") for text in NEW]
-    path = write(tmp_path / "other", "csv", "utf-8", ("문장", "주문"), rows)
-    upper = path.rename(path.with_suffix(".CSV"))
-    assert predict(trained, upper) == 0
-    assert "text '문장' (--text_column names another)" in capsys.readouterr().out
-    path = write(tmp_path / "two", "csv", "utf-8", ("text", "문장"), rows)
-    assert predict(trained, path) == 1
-    assert "--text_column must name a column" in one_line(capsys)
-    assert predict(trained, path, text_column="text") == 0
-    capsys.readouterr()
-    assert predict(trained, path, text_column="txt") == 1
-    assert "--text_column must name a column" in one_line(capsys)
+def test_a_file_to_predict_may_call_its_text_otherwise(trained, tmp_path, fails, prints):
+    path = write_new(tmp_path / "other", names=("문장", "주문"))
+    run = functools.partial(predict, trained, path.rename(path.with_suffix(".CSV")))
+    assert "text '문장' (--text_column names another)" in prints(run)
+    path = write_new(tmp_path / "two", names=("text", "문장"))
+    run = functools.partial(predict, trained, path)
+    fails(run, "--text_column must name a column")
+    assert run(text_column="text") == 0
+    fails(run, "--text_column must name a column", text_column="txt")
 
 
-def test_the_encoding_of_the_flag_decides(trained, tmp_path, capsys):
-    path = write(tmp_path / "new", "csv", "cp949", ("내용", "주문"), [(NEW[0], "1")])
-    assert predict(trained, path, encoding="cp949") == 0
+def test_the_encoding_of_the_flag_decides(trained, tmp_path, capsys, fails):
+    run = functools.partial(predict, trained, write_new(tmp_path / "new", encoding="cp949"))
+    assert run(encoding="cp949") == 0
     assert "is read as" not in capsys.readouterr().err
-    assert predict(trained, path, encoding="utf-8") == 1
-    assert "byte 0x" in one_line(capsys)
+    fails(run, "byte 0x", encoding="utf-8")
 
 
 def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
@@ -199,29 +190,28 @@ def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
         assert [(e.text, dataset.labels[e.label]) for e in found[split]] == rows
 
 
-def test_a_test_file_without_labels(trained, tmp_path, capsys):
+def test_a_test_file_without_labels(trained, tmp_path, prints):
     """Its table, and Google's file of probabilities, each in its own file."""
-    path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
-    assert predict(trained, None, test_file=path) == 0
-    assert f"orders_predictions.csv: the rows of {path} with" in capsys.readouterr().out
+    path = write_new(tmp_path / "orders")
+    shown = prints(functools.partial(predict, trained), test_file=path)
+    assert f"orders_predictions.csv: the rows of {path} with" in shown
     table = (trained.output / "orders_predictions.csv").read_text("utf-8-sig").splitlines()
     assert table[0].startswith("내용,주문,label,probability") and len(table) == 1 + len(NEW)
     shares = (trained.output / "test_results.tsv").read_text().splitlines()
     assert len(shares) == len(NEW) and all(len(line.split("\t")) == 2 for line in shares)
 
 
-def test_a_test_file_whose_labels_are_not_found_is_said(trained, tmp_path, capsys):
+def test_a_test_file_whose_labels_are_not_found_is_said(trained, tmp_path, prints):
     dev = write(tmp_path / "dev", "csv", "utf-8", ("내용", "분류"), ROWS[:5])
     test = write(tmp_path / "test", "csv", "utf-8", ("내용", "정답"), ROWS[:5])
     flags = {**OWN, "do_train": False, "do_eval": True, "test_file": test}
     for more, is_said in (({"dev_file": dev}, True), ({"label_column": "정답"}, False)):
-        assert trained.run(**flags, **more) == 0
-        out = capsys.readouterr().out
+        out = prints(trained.run, **flags, **more)
         assert ("test: no labels, so it is not evaluated on (--label_column" in out) == is_said
         assert ("test: 5 examples" in out) != is_said
 
 
-def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys):
+def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, prints):
     """Trained on --data_file: measured on a folder, on files, whatever their kind."""
     names, data = ("내용", "분류"), tmp_path / "data"
     data.mkdir()
@@ -232,49 +222,54 @@ def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys
     ):
         path = write(data / "dev", kind, "utf-8", names, ROWS[:7])
         measure = {"task_name": None, "do_train": False, "do_eval": True}
-        assert trained.run(**{**measure, **flags}) == 0
-        assert "dev: 7 examples" in capsys.readouterr().out
+        assert "dev: 7 examples" in prints(trained.run, **{**measure, **flags})
         path.unlink()
     write(data / "dev", "csv", "utf-8", names, ROWS[:5])
     flags = {"data_dir": data, "task_name": None, "do_train": False, "do_predict": True}
-    assert trained.run(**flags) == 0
-    assert "dev: 5 examples" in capsys.readouterr().out
-    write(data / "test", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
+    assert "dev: 5 examples" in prints(trained.run, **flags)
+    write_new(data / "test")
     assert trained.run(**flags) == 0
     assert (trained.output / "test_predictions.csv").exists()
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
+def test_a_model_of_a_folder_takes_a_file(tmp_path, prints):
     """Trained on --task_name=tsv and --data_dir."""
     job = ClassifierJob(tmp_path)
     job.data.mkdir()
     write(job.data / "train", "tsv", "utf-8", ("text", "label"), ROWS)
     assert job.run(train_step=2) == 0
     path = write(tmp_path / "dev", "csv", "utf-8", ("문장", "분류"), ROWS[:5])
-    assert job.run(**OWN, dev_file=path, do_train=False, do_eval=True) == 0
-    out = capsys.readouterr().out
+    out = prints(job.run, **OWN, dev_file=path, do_train=False, do_eval=True)
     assert "text '문장', label '분류' (--text_column, --label_column name others)" in out
     assert "dev: 5 examples" in out
 
 
-def test_what_contradicts(tmp_path, capsys):
+def test_what_contradicts(tmp_path, fails):
     job = ClassifierJob(tmp_path)
+    job.data.mkdir()
     path = write(tmp_path / "orders", "csv", "utf-8", ("text", "label"), ROWS)
+    book = tmp_path / "book.xlsx"
+    book.write_bytes(b"PK")
     for flags, said in (
         ({"data_file": path}, "--data_file and --data_dir: only one may be given"),
         (OWN, "--data_dir must be given, or --data_file or"),
         ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
         ({**OWN, "data_file": path, "text_column": "txt"}, "--text_column must name a column of"),
         ({**OWN, "data_file": path, "id_column": "no"}, "text, label. Received: no"),
+        ({**OWN, "data_file": book}, "(save a workbook as CSV UTF-8)"),
     ):
-        job.data.mkdir(exist_ok=True)
-        assert job.run(do_eval=True, **flags) == 1
-        assert said in one_line(capsys)
-    book = tmp_path / "book.xlsx"
-    book.write_bytes(b"PK")
-    assert job.run(**OWN, data_file=book) == 1
-    assert "(save a workbook as CSV UTF-8)" in one_line(capsys)
+        fails(job.run, said, do_eval=True, **flags)
+
+
+def read_new(folder, task, content):
+    """Reads a table as a task's --predict_file."""
+    new = folder / "new.csv"
+    new.write_text(content)
+    values = classifier.ClassifierFlags(
+        predict_file=str(new), predict_split="new", task_name=task, output_dir="o"
+    )
+    return read_split(classifier.add_predicted(DATASETS[task], values), "new", "")[0]
 
 
 @pytest.mark.parametrize(
@@ -287,19 +282,8 @@ def test_what_contradicts(tmp_path, capsys):
     ),
 )
 def test_a_file_to_predict_that_lacks_columns_of_its_task(tmp_path, task, content, said):
-    with pytest.raises(InputError, match=said):
+    with refused(said):
         read_new(tmp_path, task, content)
-
-
-def read_new(folder, task, content):
-    """Reads a table as a task's --predict_file."""
-    new = folder / "new.csv"
-    new.write_text(content)
-    values = SimpleNamespace(
-        predict_file=str(new), predict_split="new", text_column=None, second_column=None,
-        label_column=None, id_column=None, encoding=None, task_name=task,
-    )  # fmt: skip
-    return read_split(classifier.add_predicted(DATASETS[task], values), "new", "")[0]
 
 
 def test_a_file_to_predict_has_the_columns_of_the_test(tmp_path):

@@ -3,7 +3,7 @@
 import itertools
 import json
 import os
-import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,10 +19,9 @@ from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, model_flags, plan_tasks
 from run_scripts.tools.glue_table import read_results, show_table
 from tests.support.paths import ROOT
+from tests.support.refusals import refused
 from tests.support.task_data import write_published
-from tests.support.tiny_models import SIZES, tiny_model
-
-TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
+from tests.support.tiny_models import tiny_model, write_config
 
 
 def write_results(folder, **results):
@@ -65,19 +64,18 @@ def test_plan(tmp_path, capsys):
     assert "cola" not in shown and "rte" not in shown
 
 
+# Folder -> what the names of its files begin with.
 QUESTION_FILES = {
-    "korquad": ("KorQuAD_v1.0_train.json", "KorQuAD_v1.0_dev.json"),
-    "klue-mrc-v1.1": ("klue-mrc-v1.1_train.json", "klue-mrc-v1.1_dev.json"),
-    "klue-re-v1.1": ("klue-re-v1.1_train.json", "klue-re-v1.1_dev.json"),
-}
+    "korquad": "KorQuAD_v1.0", "klue-mrc-v1.1": "klue-mrc-v1.1", "klue-re-v1.1": "klue-re-v1.1",
+}  # fmt: skip
 
 
 def test_plan_of_korean_tasks_with_their_programs(tmp_path):
     model = write_model(tmp_path / "m", "albert", "model.ckpt-5.index", "30k-clean.model")
-    for folder, names in QUESTION_FILES.items():
+    for folder, name in QUESTION_FILES.items():
         (tmp_path / folder).mkdir()
-        for name in names:
-            (tmp_path / folder / name).write_text("")
+        for split in ("train", "dev"):
+            (tmp_path / folder / f"{name}_{split}.json").touch()
     commands = plan_tasks("korean", str(model), str(tmp_path), "out")
     assert [(name, command[0]) for name, command in commands.items()] == [
         ("klue-re", "run_classifier"), ("korquad", "run_squad"), ("klue-mrc", "run_squad"),
@@ -88,16 +86,17 @@ def test_plan_of_korean_tasks_with_their_programs(tmp_path):
         assert f"--task_name={name}" in flags and f"--data_dir={tmp_path}/{folder}" in flags
         if name != "klue-re":  # what the flag file names is there
             values = parse(SquadFlags, ["squad", flagfile, *flags])
-            assert (values.train_file, values.predict_file) == QUESTION_FILES[folder]
+            names = [f"{QUESTION_FILES[folder]}_{split}.json" for split in ("train", "dev")]
+            assert [values.train_file, values.predict_file] == names
     # An archive that was unpacked inside a folder of its name.
-    (tmp_path / "korquad").rename(tmp_path / "inner")
-    (tmp_path / "korquad").mkdir()
-    (tmp_path / "inner").rename(tmp_path / "korquad" / "korquad")
+    outer = tmp_path / "korquad"
+    outer.rename(tmp_path / "inner")
+    outer.mkdir()
+    (tmp_path / "inner").rename(outer / "korquad")
     commands = plan_tasks("korean", str(model), str(tmp_path), "out")
     assert f"--data_dir={tmp_path}/korquad/korquad" in commands["korquad"]
-    (tmp_path / "korquad" / "korquad" / "KorQuAD_v1.0_train.json").unlink()
-    missing = f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json"
-    with pytest.raises(InputError, match=missing):
+    (outer / "korquad" / "KorQuAD_v1.0_train.json").unlink()
+    with refused(f"needs a file {outer}/KorQuAD_v1.0_train.json"):
         plan_tasks("korean", str(model), str(tmp_path), "out")
 
 
@@ -105,13 +104,16 @@ def test_plan_of_broken_data(tmp_path, capsys):
     model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
     data = tmp_path / "glue"
     data.mkdir()
-    command = ["run_glue", str(model), str(data), str(tmp_path / "out")]
+    command = ["run_glue", str(model), str(data), "out"]
     assert program.run_glue(command) == 1
     assert "must hold a folder of a task: cola (folder CoLA), " in capsys.readouterr().err
     write_glue(data)
     (data / "CoLA" / "dev.tsv").unlink()
     assert program.run_glue(command) == 1
     assert f"needs a file {data}/CoLA/dev.tsv" in capsys.readouterr().err
+    (model / "bert_model.ckpt.index").unlink()
+    with refused("must hold a checkpoint"):  # before the first task begins
+        model_flags(str(model))
 
 
 def test_model(tmp_path):
@@ -119,17 +121,18 @@ def test_model(tmp_path):
     names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
     model = write_model(tmp_path / "m", "albert", *names)
     flag = f"--model_dir={model}"
-    checkpoint, best = f"{model}/model.ckpt-5", f"{model}/best/model.ckpt-5"
     (model / "best").mkdir()
-    pathlib.Path(f"{best}.index").write_text("{}")
-    for given, more in (
-        (str(model), []),
-        (str(tmp_path), []),
-        (checkpoint, [f"--init_checkpoint={checkpoint}"]),
-        (best, [f"--init_checkpoint={best}"]),
-        (f"{model}/best", [f"--init_checkpoint={best}"]),
+    (model / "best" / "model.ckpt-5.index").touch()
+    best = "best/model.ckpt-5"
+    for given, checkpoint in (
+        (".", None),
+        ("..", None),
+        ("model.ckpt-5", "model.ckpt-5"),
+        (best, best),
+        ("best", best),
     ):
-        folder, flags = model_flags(given)
+        folder, flags = model_flags(os.path.normpath(model / given))
+        more = [f"--init_checkpoint={model}/{checkpoint}"] if checkpoint else []
         assert (folder.path, flags) == (str(model), [flag, *more])
 
 
@@ -140,10 +143,7 @@ def test_model(tmp_path):
 def test_small_models_have_flag_files_of_their_own(tmp_path, sizes, name):
     model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
     (model / "bert_config.json").write_text(json.dumps(sizes))
-    folder = tmp_path / "data" / "nsmc"
-    folder.mkdir(parents=True)
-    for file in ("ratings_train.txt", "ratings_test.txt"):
-        (folder / file).write_text("")
+    write_published(tmp_path / "data" / "nsmc", "nsmc", train=[], test=[])
     commands = plan_tasks("korean", str(model), str(tmp_path / "data"), "out")
     assert commands["nsmc"][1].endswith(f"flagfiles/{name}.flags")
 
@@ -155,94 +155,73 @@ def test_every_kind_of_model_has_a_flag_file_for_every_task(kind):
             assert find_flagfile(benchmark, kind, size, task).exists()
 
 
-def test_model_without_a_checkpoint(tmp_path):
-    """The error comes before the first task begins."""
-    model = write_model(tmp_path / "m", "bert", "vocab.txt")
-    with pytest.raises(InputError, match="must hold a checkpoint"):
-        model_flags(str(model))
+def shown_table(benchmark, folder, prints):
+    """The cells of the rows of a table, and the lines below it."""
+    lines = prints(lambda: show_table(benchmark, folder) or 0).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(set(map(len, table))) == 1  # columns stand below each other
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert rows[0] == ["task", "split", "metrics", "times 100", "without a model"]
+    return rows[2:], lines[len(table) :]
 
 
-def test_glue_table(tmp_path, capsys):
+def test_glue_table(tmp_path, prints):
     """A task's numbers are averaged first; CoLA's accuracy and WNLI do not count."""
     write_results(tmp_path / "cola", eval_matthews=0.5, eval_accuracy=0.8, baseline_matthews=0.0,
                   baseline_accuracy=0.7, eval_loss=9.0)  # fmt: skip
     write_results(tmp_path / "mnli", eval_accuracy=0.8, dev_mismatched_accuracy=0.7)
     write_results(tmp_path / "mrpc", eval_accuracy=0.85, eval_f1=0.95)
     write_results(tmp_path / "wnli", eval_accuracy=0.01)
-    show_table("glue", tmp_path)
-    lines = capsys.readouterr().out.splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:7]]
-    assert len({len(line) for line in lines[:7]}) == 1  # columns stand below each other
-    assert cells[0] == ["task", "split", "metrics", "times 100", "without a model"]
-    assert cells[2:] == [
+    rows, lines = shown_table("glue", tmp_path, prints)
+    assert rows == [
         ["cola", "dev", "matthews / accuracy", "50.00 / 80.00", "0.00 / 70.00"],
         ["mrpc", "dev", "accuracy / f1", "85.00 / 95.00", ""],
         ["mnli", "dev", "accuracy", "80.00", ""],
         ["mnli", "dev_mismatched", "accuracy", "70.00", ""],
         ["wnli", "dev", "accuracy", "1.00", ""],
     ]
-    assert lines[7] == "without results: sst-2, sts-b, qqp, qnli, rte"
+    assert lines[0] == "without results: sst-2, sts-b, qqp, qnli, rte"
     # (0.5 + 0.9 + 0.75) / 3
-    assert lines[8] == (
+    assert lines[1] == (
         "GLUE average: 71.67 over 3 tasks, which is not the full GLUE average: without sst-2, "
         "sts-b, qqp, qnli, rte"
     )
 
 
-def test_glue_table_of_parts_of_train(tmp_path, capsys):
+def test_glue_table_of_parts_of_train(tmp_path, prints):
     """--eval_on=train_part names no result eval_...; the average says what it is of."""
     write_results(tmp_path / "mnli", train_part_accuracy=0.75)
     write_results(tmp_path / "rte", eval_accuracy=0.5)
-    show_table("glue", tmp_path)
-    average = next(li for li in capsys.readouterr().out.splitlines() if li.startswith("GLUE"))
-    assert average == (
+    assert shown_table("glue", tmp_path, prints)[1][1] == (
         "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average: without cola, "
         "sst-2, mrpc, sts-b, qqp, qnli; on train_part of mnli"
     )
 
 
-def table_rows(folder, capsys):
-    """What the table of Korean tasks shows, without its lines."""
-    show_table("korean", folder)
-    shown = capsys.readouterr().out
-    return [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
-
-
-def test_korean_table(tmp_path, capsys):
+def test_korean_table(tmp_path, prints):
+    """run_squad's scores are in per cent already; a part of train is not called test or dev."""
     write_results(tmp_path / "korsts", eval_spearman=0.5, eval_pearson=0.25, test_spearman=0.125,
                   test_pearson=0.0)  # fmt: skip
     (tmp_path / "nsmc").mkdir()
     (tmp_path / "nsmc" / "seeds.tsv").write_text(
         "name\tmean\tstandard deviation\t1\t2\neval_accuracy\t0.900000\t0.002000\t0.9\t0.9\n"
     )
-    rows = table_rows(tmp_path, capsys)
-    assert rows[2:5] == [
-        "nsmc test accuracy 90.00 ± 0.20",
-        "korsts dev spearman / pearson 50.00 / 25.00",
-        "korsts test spearman / pearson 12.50 / 0.00",
-    ]
-    assert not any("GLUE" in row for row in rows)
-
-
-def test_table_of_questions_and_of_parts_of_train(tmp_path, capsys):
-    """run_squad's scores are in per cent already; a part of train is not called test or dev."""
     write_results(tmp_path / "korquad", eval_exact=52.25, eval_f1=70.5, baseline_exact=0.0,
                   baseline_f1=12.0, eval_loss=1.0)  # fmt: skip
     write_results(tmp_path / "klue-mrc", train_part_exact=30.0, train_part_rouge_w=40.0,
                   baseline_exact=31.0, baseline_rouge_w=31.0)  # fmt: skip
-    write_results(tmp_path / "korsts", train_part_spearman=0.5, train_part_pearson=0.25)
     write_results(tmp_path / "klue-re", eval_relation_micro_f1=0.5, eval_auprc=0.25,
                   baseline_relation_micro_f1=0.0)  # fmt: skip
-    assert table_rows(tmp_path, capsys)[2:6] == [
+    rows, lines = shown_table("korean", tmp_path, prints)
+    assert [" ".join(row).strip() for row in rows] == [
+        "nsmc test accuracy 90.00 ± 0.20",
         "klue-re dev relation_micro_f1 / auprc 50.00 / 25.00 0.00",
-        "korsts train_part spearman / pearson 50.00 / 25.00",
+        "korsts dev spearman / pearson 50.00 / 25.00",
+        "korsts test spearman / pearson 12.50 / 0.00",
         "korquad dev exact / f1 52.25 / 70.50 0.00 / 12.00",
         "klue-mrc train_part exact / rouge_w 30.00 / 40.00 31.00 / 31.00",
     ]
-
-
-def test_a_task_without_results(tmp_path):
-    assert read_results(tmp_path) == {}
+    assert "GLUE" not in "".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +233,7 @@ def test_a_task_without_results(tmp_path):
     ),
 )
 def test_results_that_are_damaged(tmp_path, name, text):
+    assert read_results(tmp_path) == {}
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=f"{name}.* must hold a name and its number"):
         read_results(tmp_path)
@@ -261,14 +241,14 @@ def test_results_that_are_damaged(tmp_path, name, text):
 
 def test_results_that_lack_a_metric(tmp_path):
     write_results(tmp_path / "cola", eval_accuracy=0.5)
-    with pytest.raises(InputError, match="results of cola must hold eval_matthews. Received: eval"):
+    with refused("results of cola must hold eval_matthews. Received: eval"):
         show_table("glue", tmp_path)
 
 
-def run_glue(folder, *flags):
-    """Runs the script on folder/model and folder/glue; the paths are not from the root."""
+def run_script(folder, name, *arguments):
+    """Runs a script in a folder that is not the root."""
     return subprocess.run(
-        ["bash", str(ROOT / "run_scripts" / "run_glue.sh"), "model", "glue", "out", *flags],
+        ["bash", str(ROOT / "run_scripts" / name), *arguments],
         cwd=folder, env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True,
     )  # fmt: skip
 
@@ -332,11 +312,8 @@ def test_a_program_gets_ctrl_c_alone(tmp_path):
     assert process.returncode == 0
 
 
-def test_script_without_arguments():
-    run = subprocess.run(
-        ["bash", "run_scripts/run_korean.sh", "model"], cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True,
-    )  # fmt: skip
+def test_script_without_arguments(tmp_path):
+    run = run_script(tmp_path, "run_korean.sh", "model")
     assert run.returncode == 2 and run.stderr.startswith("usage: run_korean MODEL ")
 
 
@@ -344,21 +321,20 @@ def test_script_without_arguments():
 def test_script_trains(tmp_path):
     """Two tasks of GLUE, small: trained, measured, shown; a second start trains nothing."""
     sizes = {"num_hidden_layers": 1, "vocab_size": 2758}
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "bert_config.json").write_text(json.dumps({**SIZES, **sizes}))
-    save_google_checkpoint(tiny_model(**sizes), str(tmp_path / "model" / "model.ckpt-7"))
-    for name in ("vocab.txt", "tokenizer_config.json"):
-        (tmp_path / "model" / name).write_bytes((TOKENIZER / name).read_bytes())
+    model = shutil.copytree(ROOT / "tests" / "data" / "sample_tokenizer", tmp_path / "model")
+    write_config(model / "bert_config.json", **sizes)
+    save_google_checkpoint(tiny_model(**sizes), str(model / "model.ckpt-7"))
     write_glue(tmp_path / "glue", times=16)
     flags = ("--max_seq_length=16", "--train_batch_size=8", "--num_train_epochs=1")
-    first = run_glue(tmp_path, *flags)
+    command = (tmp_path, "run_glue.sh", "model", "glue", "out", *flags)
+    first = run_script(*command)
     assert first.returncode == 0, first.stderr
     assert "| rte  | dev   | accuracy" in first.stdout
     assert "over 2 tasks" in first.stdout
     for task in ("cola", "rte"):
         assert (tmp_path / "out" / task / "model.ckpt-4.index").exists()
     (tmp_path / "out" / "rte" / "eval_results.txt").unlink()
-    second = run_glue(tmp_path, *flags)
+    second = run_script(*command)
     assert second.returncode == 0, second.stderr
     assert "\nout/cola exists already" in second.stdout
     assert "already at step 4 of 4: nothing to train" in second.stdout

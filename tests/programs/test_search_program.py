@@ -8,13 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from bert_common.errors import InputError
 from finetuning.similarity.approximate import make_index, search_index
 from finetuning.similarity.ranking import Found
 from run_scripts.tools import search as search_program
 from run_scripts.tools.retrieval import main as retrieval
 from tests.support.models.model_folders import write_folder
-from tests.support.programs import one_line
+from tests.support.refusals import refused
 from tests.support.task_data import squad_content, write_questions
 
 TEXTS = ["배송이 너무 늦어요", "날씨가 좋네요", "택배가 안 와요", "배송이 너무 늦어요", "비가 온다"]
@@ -58,7 +57,7 @@ ROWS = [("the book", "그\n책"), ("나는 학교에 갔다", ""), ("red", "0")]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_another_column_is_shown(tmp_path, capsys, ending):
+def test_another_column_is_shown(tmp_path, capsys, fails, ending):
     """After the text, in one line; there may be none."""
     write_folder(tmp_path / "model", task="similarity")
     corpus = tmp_path / f"faq.{ending}"
@@ -76,12 +75,12 @@ def test_another_column_is_shown(tmp_path, capsys, ending):
     assert found[0] == ["1.000", "the book", "그 책"]
     assert sorted(row[1:] for row in found) == sorted([q, " ".join(a.split())] for q, a in ROWS)
     assert run(*flags) == 0 and [row[1:] for row in lines(capsys)] == [row[1:2] for row in found]
-    assert run(*flags, "--show_column=답변") == 1
-    assert f"--show_column must name a column of {corpus}: 질문, " in one_line(capsys)
+    said = f"--show_column must name a column of {corpus}: 질문, "
+    fails(lambda: run(*flags, "--show_column=답변"), said)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_rows_without_a_text_are_left_out(tmp_path, capsys, ending):
+def test_rows_without_a_text_are_left_out(tmp_path, capsys, fails, ending):
     write_folder(tmp_path / "model", task="similarity")
     corpus, empty = tmp_path / f"faq.{ending}", {"csv": ("", " "), "jsonl": (None, "")}[ending]
 
@@ -102,21 +101,28 @@ def test_rows_without_a_text_are_left_out(tmp_path, capsys, ending):
     write("the book", "red")
     assert run(*flags) == 0 and "left out" not in capsys.readouterr().out
     write(*empty)
-    assert run(*flags) == 1
-    assert f"{corpus} must hold a text in column '질문'. Received: none" in one_line(capsys)
+    fails(lambda: run(*flags), f"{corpus} must hold a text in column '질문'. Received: none")
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("file", "content", "flags", "message"),
     [
-        ('{"질문": 3}', "a text must be a string that is not empty. Received: 3"),
-        ('{"답": "네"}', "line 2 must have '질문'"),
+        (
+            "jsonl",
+            '{"text": "b"}\n{"text": 3}',
+            (),
+            "must be a string that is not empty. Received: 3",
+        ),
+        ("jsonl", '{"질문": "b"}\n{"a": "b"}', (), "line 2 must have '질문'"),
+        ("txt", "책\n", ("--text_column=a",), "--text_column is for files that end in .csv"),
+        ("txt", "책\n", ("--show_column=a",), "--show_column is for files that end in .csv"),
+        ("txt", "책\n", ("--query= ",), "error: "),
+        ("txt", "\n", (), "error: "),
     ],
 )
-def test_rows_that_search_refuses(tmp_path, capsys, row, message):
-    (tmp_path / "a.jsonl").write_text('{"질문": "the book"}\n' + row)
-    assert run(f"--corpus={tmp_path}/a.jsonl", "--query=red") == 1
-    assert message in one_line(capsys)
+def test_what_search_refuses(tmp_path, fails, file, content, flags, message):
+    (tmp_path / f"a.{file}").write_text(content)
+    fails(lambda: run(f"--corpus={tmp_path}/a.{file}", "--query=red", *flags), message)
 
 
 @pytest.mark.parametrize("change", ["pooling", "vocabulary"])
@@ -141,21 +147,14 @@ def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change
     assert run(*flags) == 0 and lines(capsys) == found
 
 
-def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
+def test_the_program_reads_lines(tmp_path, capsys, fails, monkeypatch):
     (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
     assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
     assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
-    for flag in ("--text_column", "--show_column"):
-        assert run(f"--corpus={tmp_path}/a.txt", "--query=x", f"{flag}=a") == 1
-        assert f"{flag} is for files that end in .csv" in one_line(capsys)
-    assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
     for errors in ("strict", "surrogateescape"):  # the latter is Python's where LANG=C.UTF-8
         stdin = io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8", errors=errors)
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert run(f"--corpus={tmp_path}/a.txt") == 1
-        assert "standard input must be UTF-8" in capsys.readouterr().err
-    (tmp_path / "b.txt").write_text("\n")
-    assert run(f"--corpus={tmp_path}/b.txt", "--query=x") == 1
+        fails(lambda: run(f"--corpus={tmp_path}/a.txt"), "standard input must be UTF-8")
 
 
 def test_retrieval_of_questions(tmp_path, capsys):
@@ -166,26 +165,22 @@ def test_retrieval_of_questions(tmp_path, capsys):
     assert [row[0] for row in rows[1:]] == ways
     assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
     assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
-    assert retrieval(["retrieval"]) == 1
-    capsys.readouterr()
-    assert retrieval(["retrieval", f"--questions={path}", "--max_seq_length=513"]) == 1
-    assert "--max_seq_length must be at most max_position_embeddings" in one_line(capsys)
 
 
-def test_retrieval_among_some_articles(tmp_path, capsys):
+def test_retrieval_among_some_articles(tmp_path, prints, fails):
     """Their questions among their texts."""
     content = squad_content()
     (first,) = content["data"]
     content["data"].append({"title": "u", "paragraphs": first["paragraphs"][1:]})
-    path = write_questions(tmp_path / "q.json", content)
-    assert retrieval(["retrieval", f"--questions={path}", "--articles=1:2"]) == 0
-    assert "1 queries, 1 texts" in capsys.readouterr().out
-    for flags, message in (
-        ([f"--questions={path}", "--articles=2:1"], "--articles must be two numbers"),
-        ([f"--questions={path}", "--articles=1:3"], "must have at least 3 articles"),
+    given = ["retrieval", f"--questions={write_questions(tmp_path / 'q.json', content)}"]
+    assert "1 queries, 1 texts" in prints(lambda: retrieval([*given, "--articles=1:2"]))
+    for argv, message in (
+        ([*given, "--articles=2:1"], "--articles must be two numbers"),
+        ([*given, "--articles=1:3"], "must have at least 3 articles"),
+        ([*given, "--articles=1:2", "--max_seq_length=513"], "at most max_position_embeddings"),
+        (["retrieval"], "error: "),
     ):
-        assert retrieval(["retrieval", *flags]) == 1
-        assert message in one_line(capsys)
+        fails(lambda argv=argv: retrieval(argv), message)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs the extra 'search'")
@@ -210,13 +205,13 @@ def test_an_approximate_index_is_kept(tmp_path, capsys, monkeypatch):
 def test_an_approximate_index_refuses_nan():
     """Before the library is needed."""
     nan = np.full((3, 3), np.nan, np.float32)
-    for found in (lambda: make_index(nan), lambda: search_index(None, nan, 2)):
-        with pytest.raises(InputError, match="vectors must be finite numbers"):
-            found()
+    for find in (lambda: make_index(nan), lambda: search_index(None, nan, 2)):
+        with refused("vectors must be finite numbers"):
+            find()
 
 
-def test_an_approximate_index_needs_its_library(tmp_path, capsys, monkeypatch):
+def test_an_approximate_index_needs_its_library(tmp_path, fails, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     (tmp_path / "a.txt").write_text("날씨가 좋다\n")
-    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--approximate") == 1
-    assert "an approximate index needs FAISS" in capsys.readouterr().err
+    argv = f"--corpus={tmp_path}/a.txt", "--query=x", "--approximate"
+    fails(lambda: run(*argv), "an approximate index needs FAISS")

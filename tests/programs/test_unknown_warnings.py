@@ -12,9 +12,9 @@ from run_scripts.downstream import program
 from run_scripts.tools import fill_masks
 from tests.support.create_data_runs import make_small
 from tests.support.programs import ClassifierJob
-from tests.support.task_data import single_rows, write_splits
+from tests.support.task_data import write_splits
 from tests.support.tiny_models import SIZES, tiny_model
-from tests.support.vocabularies import SPECIAL
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 MARKED = ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"]
 TEXT = "나는 학교에 갔다.\n배우들의 연기가 좋았다.\n\n"
@@ -42,9 +42,7 @@ def warned(capsys):
 def job(tmp_path, monkeypatch):
     """A job whose program ends where it would import TensorFlow."""
     monkeypatch.setattr(program, "start_tensorflow", stop)
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, ["text", "label"], single_rows(24), train=(0, 16), dev=(16, 24))
-    return job
+    return ClassifierJob(tmp_path).with_sentences(16, 8)
 
 
 def test_fine_tuning(job, capsys):
@@ -76,8 +74,7 @@ FEATURES = ["--input_file=text.txt", "--output_file=out.npz", "--layers=-1", "--
 )
 def test_a_loaded_model(tmp_path, monkeypatch, capsys, main, flags, said):
     monkeypatch.chdir(tmp_path)
-    write_vocabulary(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    write_tokenizer(tmp_path, [*SPECIAL, *MARKED])
     (tmp_path / "bert_config.json").write_text(json.dumps(SIZES))
     save_google_checkpoint(tiny_model(), checkpoint_path(tmp_path, 3))
     (tmp_path / "text.txt").write_text("나는 ||| 학교에\n\n갔다\n", encoding="utf-8")
