@@ -9,26 +9,28 @@ from unittest import mock
 
 import pytest
 
-from bert_common.errors import InputError
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import load_records
 from run_scripts.pretraining_job import make_job
 from tests.support.crosses import slow
-from tests.support.programs import (
-    NO_DROPOUT,
-    PretrainingJob,
-    arrays,
-    one_line,
-)
+from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays
+from tests.support.refusals import refused
 from tests.support.tiny_models import write_config
 from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 
 @pytest.fixture
 def job(tmp_path):
-    """Records, configurations, and a function that runs the program on them."""
     return PretrainingJob(tmp_path, **NO_DROPOUT)
+
+
+def resolve(job, kind="bert", **flags):
+    """What the program works with."""
+    return make_job(parse(PretrainFlags, job.argv(kind, **flags)))
+
+
+EVALUATES = {"do_train": False, "do_eval": True}
 
 
 @pytest.mark.parametrize(
@@ -42,10 +44,9 @@ def job(tmp_path):
     ),
 )
 def test_a_warm_up_that_is_not_what_was_meant(job, start, count, hours, words):
-    flags = {"start_warmup_step": start, "num_warmup_steps": count, "max_train_hours": hours}
     silent = warnings.catch_warnings(action="error")
     with pytest.warns(UserWarning, match=words) if words else silent:
-        make_job(parse(PretrainFlags, job.argv(**flags)))
+        resolve(job, start_warmup_step=start, num_warmup_steps=count, max_train_hours=hours)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,7 @@ def test_workers_compare_the_files(job, flag, names):
     held_out, compared = job.make_held_out(), []
     session = SimpleNamespace(check_agreement=compared.append)
     for _ in range(2):
-        flags = parse(PretrainFlags, job.argv(**{flag: held_out}))
-        load_records(make_job(flags), session)
+        load_records(resolve(job, **{flag: held_out}), session)
         shutil.copy(job.files[0], held_out)
     one, other = compared
     assert {name for name in one if one[name] != other[name]} == names
@@ -69,71 +69,66 @@ def test_workers_compare_the_files(job, flag, names):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", (slow("bert"), "albert"))
-def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
+def test_the_table_is_as_large_as_the_vocabulary(job, kind, fails):
     """Unless the configuration says its size; a run that is resumed keeps what it began with."""
     path = job.folder / f"{kind}.json"
     config = json.loads(path.read_text())
     del config["vocab_size"]
     path.write_text(json.dumps(config))
-    assert job.run(kind) == 1
-    assert "vocab_size must be in the configuration where there is no tokenizer" in one_line(capsys)
+    said = "vocab_size must be in the configuration where there is no tokenizer"
+    fails(job.run, said, kind=kind)
     vocabulary = job.folder / "vocab.txt"
     pieces = [*SPECIAL, *(f"p{i}" for i in range(56))]
-    vocabulary.write_text("\n".join(pieces) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
-    saved = json.loads((job.output / f"{kind}_config.json").read_text())
-    assert saved["vocab_size"] == 61
-    table = arrays(job.output, 1)["bert/embeddings/word_embeddings"]
-    assert len(table) == 61
-    vocabulary.write_text("\n".join(pieces[:-1]) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
-    assert json.loads((job.output / f"{kind}_config.json").read_text())["vocab_size"] == 61
+    for left_out in (None, -1):
+        vocabulary.write_text("\n".join(pieces[:left_out]) + "\n")
+        assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
+        saved = json.loads((job.output / f"{kind}_config.json").read_text())
+        assert saved["vocab_size"] == 61
+    assert len(arrays(job.output, 1)["bert/embeddings/word_embeddings"]) == 61
 
 
 @pytest.mark.parametrize(
-    "kind, change, refused",
+    "kind, change, refused_for",
     (
         ("bert", {"hidden_act": "relu"}, "hidden_act of the configuration must be gelu"),
         ("albert", {"num_hidden_layers": 3}, "num_hidden_layers of the configuration must be 1"),
         ("bert", {"hidden_act": "GELU_tanh", "hidden_dropout_prob": 0.2}, None),
     ),
 )
-def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refused):
+def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refused_for):
     """Where no shape tells: nothing would show that the weights are read as another network's."""
     job.output.mkdir()
     write_config(job.output / f"{kind}_config.json", kind)
     job.configure(**change)
-    for flags in ({}, {"do_train": False, "do_eval": True}):
-        given = parse(PretrainFlags, job.argv(kind, **flags))
+    for flags in ({}, EVALUATES):
         (job.output / "model.ckpt-1.index").touch()
-        if refused is None:
-            assert make_job(given).config.hidden_dropout_prob == 0.2
+        if refused_for is None:
+            assert resolve(job, kind, **flags).config.hidden_dropout_prob == 0.2
             continue
-        with pytest.raises(InputError, match=refused):
-            make_job(given)
+        with refused(refused_for):
+            resolve(job, kind, **flags)
         (job.output / "model.ckpt-1.index").unlink()
-        if flags.get("do_train", True):  # one that begins there is free to choose
-            make_job(given)
+        if not flags:  # one that begins there is free to choose
+            resolve(job, kind)
 
 
 def test_an_evaluation_beside_another_kind_of_model(job):
     job.output.mkdir()
     (job.output / "model.ckpt-1.index").touch()
     left = write_config(job.output / "albert_config.json", "albert")
-    flags = {"do_train": False, "do_eval": True}
-    with pytest.raises(InputError, match=f"another kind .* {left}, now for BERT"):
-        make_job(parse(PretrainFlags, job.argv(**flags)))
-    make_job(parse(PretrainFlags, job.argv("albert", **flags)))
+    with refused("another kind ", f" {left}, now for BERT"):
+        resolve(job, **EVALUATES)
+    resolve(job, "albert", **EVALUATES)
 
 
 PIECES = [*SPECIAL, *(f"p{i}" for i in range(55))]
 
 
 def test_the_case_is_the_tokenizers(job):
-    argv = job.argv(tokenizer_dir=write_tokenizer(job.folder / "tokenizer", PIECES))
-    make_job(parse(PretrainFlags, [*argv, "--nodo_lower_case"]))
-    with pytest.raises(InputError, match="--do_lower_case=True, the tokenizer: False"):
-        make_job(parse(PretrainFlags, [*argv, "--do_lower_case"]))
+    folder = write_tokenizer(job.folder / "tokenizer", PIECES)
+    resolve(job, tokenizer_dir=folder, do_lower_case=False)
+    with refused("--do_lower_case=True, the tokenizer: False"):
+        resolve(job, tokenizer_dir=folder, do_lower_case=True)
 
 
 def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
@@ -143,14 +138,12 @@ def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
         file.write("new\n")
     job.configure(vocab_size=61)
     shutil.copytree(begun, job.output)
-    goes_on = parse(PretrainFlags, job.argv(tokenizer_dir=other))
-    make_job(goes_on)  # what begins there is free to choose
+    resolve(job, tokenizer_dir=other)  # what begins there is free to choose
     (job.output / "model.ckpt-1.index").touch()
-    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=begun)))
-    evaluates = parse(PretrainFlags, job.argv(tokenizer_dir=other, do_train=False, do_eval=True))
-    for flags in (goes_on, evaluates):
-        with pytest.raises(InputError, match="the tokenizer must be that in .*output, with which"):
-            make_job(flags)
+    resolve(job, tokenizer_dir=begun)
+    for flags in ({}, EVALUATES):
+        with refused("the tokenizer must be that in ", "output, with which"):
+            resolve(job, tokenizer_dir=other, **flags)
 
 
 def test_what_a_training_left_is_opened_once(job):
@@ -168,7 +161,6 @@ def test_what_a_training_left_is_opened_once(job):
 
 def test_unused_rows_are_said(job, capsys):
     job.configure(vocab_size=600)
-    folder = write_tokenizer(job.folder / "tokenizer", PIECES)
-    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
+    resolve(job, tokenizer_dir=write_tokenizer(job.folder / "tokenizer", PIECES))
     said = "note: 540 of the 600 rows of the embedding table have no token, 17,280 weights"
     assert said in capsys.readouterr().out

@@ -69,12 +69,9 @@ def test_defaults_that_follow_other_flags():
 
 
 def test_flags_of_one_reference_choose_its_model_type():
+    """Other flags: test_create_data."""
     for arguments, model_type in (
-        (["--vocab_file=v", "--dupe_factor=3"], "bert"),
         (["--spm_model_file=m"], "albert"),
-        (["--vocab_file=v", "--ngram=3"], "albert"),
-        (["--vocab_file=v", "--norandom_next_sentence"], "albert"),  # given, though a default
-        (["--vocab_file=v", "--objective=sop"], "albert"),
         (["--spm_model_file=m", "--objective=nsp"], "bert"),
     ):
         values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *arguments])

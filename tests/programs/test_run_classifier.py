@@ -113,27 +113,6 @@ def test_a_folder_of_another_model_does_not_speak_for_the_weights(trained, job):
 
 
 @pytest.mark.slow
-def test_several_labels(tmp_path):
-    """An example is good, bad, both or neither."""
-    rng, rows = np.random.default_rng(0), []
-    for number in range(91):
-        chosen = [w for w, bit in ((GOOD, 1), (BAD, 2)) if number % 4 & bit]
-        text = " ".join(["the", *(sentence(rng, words, 2) for words in chosen)])
-        rows.append((text, ",".join("good" if w is GOOD else "bad" for w in chosen)))
-    job = ClassifierJob(tmp_path)
-    write_splits(job.data, TEXT_AND_LABEL, rows, **SPLITS)
-    assert job.run(**ALL, task_type="multi_label", train_step=400) == 0
-    # How much is learned in so few steps differs between CPUs: from 0.94 on.
-    assert results(job.output)["eval_micro_f1"] > 0.8
-    header, *found = read_table(job.output / "predictions_test.tsv")
-    assert header[3:] == ["prediction", "bad", "good"]
-    for row in found:
-        shares = zip(header[4:], row[4:], strict=True)
-        assert row[3] == ",".join(name for name, share in shares if float(share) > 0.5)
-    assert {row[3] for row in found} >= {"", "bad,good"}
-
-
-@pytest.mark.slow
 def test_regression_of_pairs_with_albert(tmp_path):
     """How many of the two are good; the encoder has two layers of the same weights."""
     rng, rows = np.random.default_rng(0), []

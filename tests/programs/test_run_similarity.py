@@ -1,6 +1,5 @@
 """The program run_similarity: trains vectors, measures them, predicts, resumes."""
 
-import functools
 import json
 import shutil
 
@@ -8,20 +7,12 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
-from finetuning.similarity.data import Columns, SimilarityDataset, with_files
 from korean_bert import load_model
-from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.programs import DROPOUT, arrays, assert_same, one_line, results
+from tests.support.programs import DROPOUT, arrays, assert_same, results
 from tests.support.similarity_jobs import HEADERS, NO_FOLDER, SimilarityJob, rows_of, write
 from tests.support.task_data import BAD, GOOD, read_table, squad_content, write_table
 from tests.support.tiny_models import without_graphs
-
-
-@pytest.fixture
-def job(tmp_path):
-    return write(SimilarityJob(tmp_path))
-
 
 ALL = {"do_train": True, "do_eval": True, "do_predict": True, "eval_batch_size": 16}
 
@@ -44,9 +35,11 @@ def test_cosines_of_scored_pairs(trained):
     assert header == ["id", "text", "second", "score", "cosine"] and len(rows) == 16
     scores, cosines = np.array([row[3:] for row in rows], float).T
     assert np.corrcoef(scores, cosines)[0, 1] == pytest.approx(found["eval_pearson"], abs=1e-4)
+    in_python = load_model(trained.output).predict([(row[1], row[2]) for row in rows])
+    np.testing.assert_allclose([each.label for each in in_python], cosines, atol=1e-5)
 
 
-def test_a_folder_remembers_its_vectors(trained, capsys):
+def test_a_folder_remembers_its_vectors(trained, fails):
     before = read_table(trained.output / "predictions_dev.tsv")
     assert trained.again(do_eval=True, do_predict=True, predict_split="dev") == 0
     after = read_table(trained.output / "predictions_dev.tsv")
@@ -54,27 +47,17 @@ def test_a_folder_remembers_its_vectors(trained, capsys):
     cosines = [np.array([row[4] for row in rows[1:]], float) for rows in (before, after)]
     np.testing.assert_allclose(*cosines, atol=2e-6, rtol=0)  # other graphs, rounded to six digits
     saved = json.loads((trained.output / "finetuning.json").read_text())
-    assert saved["task"] == "similarity"
-    assert (saved["pooling"], saved["normalize"]) == ("max", True)
-    assert saved["embedding_sizes"] == "16,8"
-    capsys.readouterr()
-    assert trained.again(do_eval=True, pooling="cls") == 1
-    assert "--pooling must be what the model" in one_line(capsys)
-
-
-def test_python_compares_pairs_as_the_program(trained):
-    model = load_model(trained.output)
-    _, *rows = read_table(trained.output / "predictions_dev.tsv")
-    found = model.predict([(row[1], row[2]) for row in rows])
-    np.testing.assert_allclose([f.label for f in found], [float(r[4]) for r in rows], atol=1e-5)
+    expected = {"task": "similarity", "pooling": "max", "embedding_sizes": "16,8"}
+    assert saved.items() >= {**expected, "normalize": True}.items()
+    fails(trained.again, "--pooling must be what the model", do_eval=True, pooling="cls")
 
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("dev", ["pairs", "triples"])
-def test_ranking(tmp_path, dev, capsys):
+def test_ranking(tmp_path, dev, prints):
     job = write(SimilarityJob(tmp_path), "triples", dev)
-    assert job.run(do_train=True, do_eval=True, train_step=2) == 0
-    assert "\n  (eval: on dev)\n" in capsys.readouterr().out  # there is no baseline
+    shown = prints(job.run, do_eval=True, train_step=2)
+    assert "\n  (eval: on dev)\n" in shown  # there is no baseline
     found = results(job.output)
     corpus = len({row[1] for row in rows_of(dev, 16, seed=1)})
     assert 1 / corpus <= found["eval_recall_at_10"] <= found["eval_recall_at_100"] == 1
@@ -83,21 +66,16 @@ def test_ranking(tmp_path, dev, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_simcse_on_texts_measured_by_scores(tmp_path):
-    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
-    assert job.run(do_train=True, do_eval=True, train_step=2) == 0
-    assert "eval_spearman" in results(job.output)
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_simcse_needs_the_dropout_of_the_training(tmp_path, capsys):
-    """--encoder_dropout replaces the rates of the configuration."""
+def test_simcse_on_texts_measured_by_scores(tmp_path, fails):
+    """It needs the dropout of the training: --encoder_dropout replaces the configuration's."""
     without = write(SimilarityJob(tmp_path), "texts", "scored")
-    assert without.run(do_train=True, train_step=1, encoder_dropout=0.1) == 0
+    assert without.run(train_step=1, encoder_dropout=0.1) == 0
     job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
-    capsys.readouterr()
-    assert job.run(do_train=True, train_step=1, encoder_dropout=0) == 1
-    assert "--objective=simcse needs dropout: --encoder_dropout above 0" in one_line(capsys)
+    job.output = tmp_path / "with"
+    assert job.run(do_eval=True, train_step=2) == 0
+    assert "eval_spearman" in results(job.output)
+    said = "--objective=simcse needs dropout: --encoder_dropout above 0"
+    fails(job.run, said, train_step=1, encoder_dropout=0)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -110,37 +88,16 @@ def test_after_simcse_training_pairs_are_predicted_as_pairs(tmp_path):
     assert [row[1:3] for row in rows] == read_table(job.data / "train.tsv")[1:]
 
 
-# === A file in SQuAD's format ===
-
-
-def write_korean_questions(path, encoding):
-    """Two questions about a text, whose characters are all in cp949."""
-    content = squad_content()
+@pytest.mark.usefixtures("eagerly")
+def test_the_encoding_of_the_flag_is_of_questions_too(tmp_path, fails):
+    job = write(SimilarityJob(tmp_path))
+    content, path = squad_content(), tmp_path / "q.json"
     (paragraph, *_) = content["data"][0]["paragraphs"]
     paragraph["qas"] = paragraph["qas"][:2]
-    content["data"][0]["paragraphs"] = [paragraph]
-    path.write_bytes(json.dumps(content, ensure_ascii=False).encode(encoding))
-    return path
-
-
-@pytest.mark.parametrize("encoding, given", (("utf-16", None), ("utf-8-sig", "utf-8")))
-def test_questions_in_another_encoding(tmp_path, encoding, given):
-    expected = write_korean_questions(tmp_path / "utf-8.json", "utf-8")
-    path = write_korean_questions(tmp_path / "other.json", encoding)
-    found = []
-    for file, name in ((expected, None), (path, given)):
-        dataset = with_files(SimilarityDataset("files", {}), {"dev": str(file)}, Columns(), name)
-        found.append([e.texts for e in similarity.read_split(dataset, "dev", "")[0]])
-    assert found[0] == found[1] and len(found[0]) == 2 and found[0][1][0] == "언제?"
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_the_encoding_of_the_flag_is_of_questions_too(tmp_path, capsys):
-    job = write(SimilarityJob(tmp_path))
-    path = write_korean_questions(tmp_path / "q.json", "cp949")
-    flags = {**NO_FOLDER, "train_file": path, "do_train": True, "train_step": 1}
-    assert job.run(**flags, encoding="utf-8") == 1
-    assert "q.json, line 1: the text must be UTF-8" in one_line(capsys)
+    content["data"][0]["paragraphs"] = [paragraph]  # whose characters are all in cp949
+    path.write_bytes(json.dumps(content, ensure_ascii=False).encode("cp949"))
+    flags = {**NO_FOLDER, "train_file": path, "train_step": 1}
+    fails(job.run, "q.json, line 1: the text must be UTF-8", **flags, encoding="utf-8")
     flags |= {"dev_file": path, "do_predict": True, "predict_split": "dev"}
     assert job.run(**flags, encoding="cp949") == 0
     _, *rows = read_table(job.output / "predictions_dev.tsv")
@@ -173,58 +130,57 @@ def hub(trained, tmp_path_factory):
 def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, hub, tmp_path):
     """One that run_similarity trained, and what transformers reads of it; a flag has its way."""
     start = {"bert_config_file": None, "vocab_file": None, "model_dir": trained.output}
-    once = {"train_step": 1, "do_train": True}
-    for number, (more, pooling) in enumerate(
-        [({}, "max"), ({"model_dir": hub}, "max"), ({"pooling": "cls"}, "cls")]
-    ):
-        output = tmp_path / str(number)
-        assert trained.run(**{**start, **once, "output_dir": output, **more}) == 0
+    for more, pooling in (({}, "max"), ({"model_dir": hub}, "max"), ({"pooling": "cls"}, "cls")):
+        output = tmp_path / ("-".join(more) or "own")
+        assert trained.run(**{**start, "train_step": 1, "output_dir": output, **more}) == 0
         assert json.loads((output / "finetuning.json").read_text())["pooling"] == pooling
 
 
-def test_what_was_exported_is_evaluated(trained, hub, tmp_path, capsys):
-    """At the sizes that were trained, and at no others, as the folder that was exported."""
+@pytest.fixture
+def of_hub(trained, hub, tmp_path):
+    """A job on the data of what was trained whose flags name the export alone."""
     job = SimilarityJob(tmp_path)
-    job.data = trained.data
-    flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
-    assert job.run(**flags, do_eval=True) == 0
-    found, expected = results(job.output), results(trained.output)
-    names = [f"eval_spearman{size}" for size in ("", "_16", "_8")]
-    assert [found[n] for n in names] == pytest.approx([expected[n] for n in names], abs=1e-6)
-    assert job.run(**flags, do_eval=True, embedding_sizes="8, 16") == 0
-    for again in (functools.partial(job.run, **flags), trained.again):
-        capsys.readouterr()
-        assert again(do_eval=True, embedding_sizes="16,4") == 1
-        assert "was trained with: 16,8. Received: 16,4" in one_line(capsys)
+    job.data, own = trained.data, job.flags
+    job.flags = lambda: {**own(), "vocab_file": None, "bert_config_file": None, "model_dir": hub}
+    return job
+
+
+def test_what_was_exported_is_evaluated(trained, of_hub, fails):
+    """At the sizes that were trained, and at no others, as the folder that was exported."""
+    evaluate = {"do_train": False, "do_eval": True}
+    assert of_hub.run(**evaluate) == 0
+    found, expected = results(of_hub.output), results(trained.output)
+    for size in ("", "_16", "_8"):
+        name = f"eval_spearman{size}"
+        assert found[name] == pytest.approx(expected[name], abs=1e-6)
+    assert of_hub.run(**evaluate, embedding_sizes="8, 16") == 0
+    for run in (of_hub.run, trained.again):
+        said = "was trained with: 16,8. Received: 16,4"
+        fails(run, said, **evaluate, embedding_sizes="16,4")
 
 
 @pytest.mark.parametrize("flags", [{"do_train": False, "do_eval": True}, {"do_train": True}])
 def test_vectors_that_are_not_computed_are_neither_measured_nor_trained(
-    trained, hub, tmp_path, capsys, flags
+    of_hub, hub, tmp_path, fails, flags
 ):
     """As `embed` refuses them, unless their pooling is given."""
     folder = shutil.copytree(hub, tmp_path / "hub")
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "lasttoken"}')
-    flags |= {"bert_config_file": None, "vocab_file": None, "model_dir": folder, "train_step": 1}
-    job = SimilarityJob(tmp_path)
-    job.data = trained.data
-    assert job.run(**flags) == 1
-    assert "must choose one pooling of cls, mean, max; otherwise" in one_line(capsys)
+    flags |= {"model_dir": folder, "train_step": 1}
+    fails(of_hub.run, "must choose one pooling of cls, mean, max; otherwise", **flags)
     with without_graphs():
-        assert job.run(**flags, pooling="mean") == 0
+        assert of_hub.run(**flags, pooling="mean") == 0
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_what_was_exported_cuts_texts_where_it_was_trained_to(hub, tmp_path):
+def test_what_was_exported_cuts_texts_where_it_was_trained_to(of_hub, hub, tmp_path):
     """As Python does; a flag has its way."""
-    job, texts = SimilarityJob(tmp_path), [f"{GOOD[0]} " * 15, f"{GOOD[0]} " * 15 + BAD[0]]
-    job.data.mkdir()
-    write_table(job.data / "dev.tsv", HEADERS["pairs"], [texts])
-    flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
-    flags |= {"do_predict": True, "predict_split": "dev"}
+    texts = [f"{GOOD[0]} " * 15, f"{GOOD[0]} " * 15 + BAD[0]]
+    write_table(tmp_path / "dev.tsv", HEADERS["pairs"], [texts])
+    flags = {"data_dir": tmp_path, "do_train": False, "do_predict": True, "predict_split": "dev"}
     for length in (None, 17, 18):
-        assert job.run(**flags, max_seq_length=length) == 0
-        cosine = float(read_table(job.output / "predictions_dev.tsv")[1][-1])
+        assert of_hub.run(**flags, max_seq_length=length) == 0
+        cosine = float(read_table(of_hub.output / "predictions_dev.tsv")[1][-1])
         assert (cosine == 1) is (length != 18)
     assert load_model(hub).predict([texts])[0].label == pytest.approx(1, abs=1e-6)
 
@@ -238,37 +194,45 @@ def test_what_was_exported_cuts_texts_where_it_was_trained_to(hub, tmp_path):
         ({"train": "pairs", "dev": None, "test": "scored"}, {}, "held_out"),
     ],
 )
-def test_a_part_of_train_chooses_the_best(tmp_path, capsys, files, flags, split):
+def test_a_part_of_train_chooses_the_best(tmp_path, prints, files, flags, split):
     """By what its own form has, whatever dev and test are."""
     job = write(SimilarityJob(tmp_path), **files)
-    assert job.run(**flags, eval_every_steps=1, train_step=1) == 0
-    assert f"\n{split}: " in capsys.readouterr().out
+    assert f"\n{split}: " in prints(job.run, **flags, eval_every_steps=1, train_step=1)
     assert (job.output / "best").exists()
 
 
-@pytest.mark.parametrize("flags", [{"eval_on": "train_part"}, {"eval_every_steps": 1}])
-def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
-    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", None)
-    assert job.run(**flags, train_step=1) == 1
-    assert "single texts in --train_file need --dev_file" in one_line(capsys)
+TEXTS = "single texts in --train_file need --dev_file"
 
 
-def test_an_evaluation_needs_pairs_but_no_labels(tmp_path, capsys):
-    job = write(SimilarityJob(tmp_path), "pairs", "texts")
-    assert job.run(do_eval=True, train_step=1) == 1
-    message = one_line(capsys)
-    assert "--do_eval needs dev or test with pairs (--do_train --eval_on=train_part" in message
-    assert message.endswith("Received: train with pairs, dev with texts")
-
-
-@pytest.mark.parametrize("flags", [{}, {"predict_split": "dev"}])
-def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
-    """They have no cosine."""
-    job = write(SimilarityJob(tmp_path), "pairs", "texts", test="texts")
-    assert job.run(do_predict=True, train_step=1, **flags) == 1
-    message = one_line(capsys)
-    assert "--do_predict needs pairs" in message
-    assert message.endswith(f"Received: {flags.get('predict_split', 'test')}, single texts")
+@pytest.mark.parametrize(
+    ("splits", "flags", "messages"),
+    [
+        ({"train": "texts", "dev": None}, {"eval_on": "train_part"}, [TEXTS]),
+        ({"train": "texts", "dev": None}, {"eval_every_steps": 1}, [TEXTS]),
+        (
+            {"train": "pairs", "dev": "texts"},
+            {"do_eval": True},
+            [
+                "--do_eval needs dev or test with pairs (--do_train --eval_on=train_part",
+                "Received: train with pairs, dev with texts",
+            ],
+        ),
+        # They have no cosine.
+        (
+            {"train": "pairs", "dev": "texts", "test": "texts"},
+            {"do_predict": True},
+            ["--do_predict needs pairs", "Received: test, single texts"],
+        ),
+        (
+            {"train": "pairs", "dev": "texts", "test": "texts"},
+            {"do_predict": True, "predict_split": "dev"},
+            ["--do_predict needs pairs", "Received: dev, single texts"],
+        ),
+    ],
+)
+def test_forms_that_are_refused(tmp_path, fails, splits, flags, messages):
+    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), **splits)
+    fails(job.run, *messages, **flags, train_step=1)
 
 
 @pytest.mark.parametrize(
@@ -287,6 +251,5 @@ def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
         ({"text_column": "x"}, "--text_column must name a column"),
     ],
 )
-def test_what_is_refused(job, capsys, flags, message):
-    assert job.run(**flags) == 1
-    assert message in one_line(capsys)
+def test_what_is_refused(tmp_path, fails, flags, message):
+    fails(write(SimilarityJob(tmp_path)).run, message, **flags)

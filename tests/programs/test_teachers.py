@@ -19,17 +19,16 @@ from tests.support.models.model_folders import change_json
 from tests.support.programs import (
     DROPOUT,
     NO_DROPOUT,
+    PACKED_SIZES,
     RUN,
     ClassifierJob,
     PretrainingJob,
     arrays,
     assert_kills_change_nothing,
     curves,
-    one_line,
     results,
 )
 from tests.support.record_files import PACKED, PACKED_DYNAMIC, make_files
-from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
 from tests.support.vocabularies import SPECIAL, write_tokenizer
 
@@ -56,24 +55,23 @@ def job(tmp_path, teacher):
     return job
 
 
+def losses(folder, name):
+    """The values of a curve."""
+    return [value for _, value in curves(folder)[f"loss/{name}"]]
+
+
 @pytest.mark.usefixtures("eagerly")
-def test_a_student_of_logits(job, teacher, capsys):
+def test_a_student_of_logits(job, teacher, prints, fails):
     before = arrays(teacher, 2)
     more = {"num_train_steps": 2, "save_summary_steps": 1, "distillation_weight": 0.25}
-    assert job.run(**more, do_eval=True) == 0
-    out = capsys.readouterr().out
-    source = f"{teacher}/model.ckpt-2"
-    assert f"teacher: {source}, its logits at temperature 2, weight 0.25" in out
+    out = prints(job.run, **more, do_eval=True)
+    assert f"teacher: {teacher}/model.ckpt-2, its logits at temperature 2, weight 0.25" in out
     found = results(job.output)
-    assert found["loss"] == pytest.approx(
-        found["masked_lm_loss"] + found["next_sentence_loss"], rel=1e-6
-    )
-    drawn = curves(job.output)
-    assert min(value for _, value in drawn["loss/distillation"]) > 0
-    for (_, total), (_, words), (_, pairs), (_, soft) in zip(
-        *(drawn[f"loss/{n}"] for n in ("total", "masked_lm", "next_sentence", "distillation")),
-        strict=True,
-    ):
+    expected = found["masked_lm_loss"] + found["next_sentence_loss"]
+    assert found["loss"] == pytest.approx(expected, rel=1e-6)
+    names = ("total", "masked_lm", "next_sentence", "distillation")
+    for total, words, pairs, soft in zip(*(losses(job.output, n) for n in names), strict=True):
+        assert soft > 0
         assert total == pytest.approx(0.75 * (words + pairs) + 0.25 * soft, rel=0.02)
     assert not any("teacher" in name for name in arrays(job.output, 2))
     np.testing.assert_equal(arrays(teacher, 2), before)
@@ -81,38 +79,34 @@ def test_a_student_of_logits(job, teacher, capsys):
     assert recorded["teacher_dir"] == str(teacher) and recorded["distillation_weight"] == 0.25
     assert "distillation_weight" not in ModelFolder(str(teacher)).stages[-1]["settings"]
     # Resumed, the teacher must be the same, and so must be what it teaches.
-    assert job.run(**{**more, "distillation_weight": None}) == 1
-    assert "--distillation_weight must be 0.25, with which the training in" in one_line(capsys)
+    said = "--distillation_weight must be 0.25, with which the training in"
+    fails(job.run, said, **{**more, "distillation_weight": None})
     other = shutil.copytree(teacher, job.folder / "other")
-    assert job.run(**more, teacher_dir=other) == 1
-    assert f"--teacher_dir must be {teacher}, with which the training in" in one_line(capsys)
-    assert job.run(**more, teacher_dir=f"{teacher}/./") == 0  # the same, spelt otherwise
-    assert "already at step 2 of 2" in capsys.readouterr().out
+    said = f"--teacher_dir must be {teacher}, with which the training in"
+    fails(job.run, said, **more, teacher_dir=other)
+    more["teacher_dir"] = f"{teacher}/./"  # the same, spelt otherwise
+    assert "already at step 2 of 2" in prints(job.run, **more)
 
 
-def test_a_teacher_is_not_added_later(tmp_path, teacher, capsys):
+def test_a_teacher_is_not_added_later(tmp_path, teacher, fails):
     job = PretrainingJob(tmp_path, **WIDE)
     shutil.copytree(teacher, job.output)
-    assert job.run(num_train_steps=3, teacher_dir=teacher) == 1
-    assert "--teacher_dir must not be given: the training in" in one_line(capsys)
+    said = "--teacher_dir must not be given: the training in"
+    fails(job.run, said, num_train_steps=3, teacher_dir=teacher)
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_student_of_relations(tmp_path, teacher, capsys):
+def test_a_student_of_relations(tmp_path, teacher, prints):
     """In packed rows whose masks are drawn while training; it drops tokens."""
     job = PretrainingJob(tmp_path, PACKED_DYNAMIC, **NO_DROPOUT, num_hidden_layers=2)
-    flags = {"max_seq_length": 32, "max_predictions_per_seq": 8, "mask_processes": 0}
+    flags = {**PACKED_SIZES, "mask_processes": 0, "num_train_steps": 2, "save_summary_steps": 1}
     flags |= {"token_dropping": 0.25, **MINILM, "teacher_dir": teacher}
-    flags["save_summary_steps"] = 1
     flags |= {"distillation_weight": 1.0, "distillation_relations": "qk,vv"}
-    assert job.run(**flags, num_train_steps=2) == 0
-    out = capsys.readouterr().out
+    out = prints(job.run, **flags)
     assert "the relations qk, vv of layer 1 in 4 heads, weight 1" in out
     assert "layers 1 to 1 of 2 compute 24 of 32 tokens" in out
-    drawn = curves(job.output)
-    expected = [value for _, value in drawn["loss/total"]]
-    found = [value for _, value in drawn["loss/distillation"]]
-    assert min(found) > 0 and found == pytest.approx(expected, rel=1e-4)
+    found = losses(job.output, "distillation")
+    assert min(found) > 0 and found == pytest.approx(losses(job.output, "total"), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -127,7 +121,7 @@ def test_a_killed_student_ends_as_one_that_was_never_stopped(job):
 def test_other_precisions_and_xla_and_two_devices(job, flags, precision):
     flags = {**flags, "precision": precision, "num_train_steps": 4, "save_summary_steps": 1}
     assert job.run(**flags, xla="on", distribution_strategy="mirrored") == 0
-    values = [value for _, value in curves(job.output)["loss/distillation"]]
+    values = losses(job.output, "distillation")
     assert all(np.isfinite(values)) and min(values) > 0
 
 
@@ -142,22 +136,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_teach(job, case, capsys):
+def test_what_cannot_teach(job, case, fails):
     flags, expected = REFUSED[case]
     if "bert_config_file" in flags:
         flags = {**flags, "bert_config_file": write_config(job.folder / "more.json", vocab_size=61)}
-    assert job.run(**flags) == 1
-    assert expected in one_line(capsys)
+    fails(job.run, expected, **flags)
 
 
 @pytest.mark.parametrize("name", ("output_dir", "export_dir"))
-def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
+def test_a_teacher_is_not_written_over(job, teacher, fails, name):
     """Its configuration would be the student's, which would learn of itself once it resumes."""
     same = shutil.copytree(teacher, job.folder / "same")
     for path in same.glob("model.ckpt-2.*"):  # the weights that an --export_dir holds
         path.rename(same / path.name.replace("-2", ""))
-    assert job.run(teacher_dir=f"{same}/.", **{name: same}) == 1
-    assert f"--{name} must be another folder than the model's of --teacher_dir" in one_line(capsys)
+    said = f"--{name} must be another folder than the model's of --teacher_dir"
+    fails(job.run, said, teacher_dir=f"{same}/.", **{name: same})
 
 
 @pytest.mark.parametrize(
@@ -168,15 +161,14 @@ def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
     ),
     ids=str,
 )
-def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, capsys, change, words):
+def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, fails, change, words):
     less = shutil.copytree(teacher, job.folder / "less")
     change_json(less / "bert_config.json", **change)
-    assert job.run(teacher_dir=less) == 1
-    assert words in one_line(capsys)
+    fails(job.run, words, teacher_dir=less)
     assert not list(job.output.glob("*.json"))
 
 
-def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, capsys):
+def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, fails):
     """Rows are packed, and only the first of a file are read before training."""
     less = shutil.copytree(teacher, job.folder / "less")
     change_json(less / "bert_config.json", max_position_embeddings=8)
@@ -191,22 +183,20 @@ def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, caps
     for file in job.files:
         os.remove(file)
     make_files(job.folder, (CHECKED_RECORDS + 1,), PACKED, change=change)
+    said = f"part-0.tfrecord, record {CHECKED_RECORDS + 1}: position_ids must be in 0..7"
     with without_graphs():
-        assert job.run(teacher_dir=less) == 1
-    expected = f"part-0.tfrecord, record {CHECKED_RECORDS + 1}: position_ids must be in 0..7"
-    assert expected in one_line(capsys)
+        fails(job.run, said, teacher_dir=less)
 
 
-def test_a_teacher_with_another_tokenizer(job, teacher, capsys):
+def test_a_teacher_with_another_tokenizer(job, teacher, fails):
     own, other = job.folder / "own", shutil.copytree(teacher, job.folder / "other")
     write_tokenizer(own, PIECES, "full", do_lower_case=False)
     write_tokenizer(other, [*PIECES[:-1], "x"], "full", do_lower_case=False)
-    assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
-    line = one_line(capsys)
-    assert "the same vocabulary: 60 tokens" in line and "with 60, 59 of them the same" in line
+    flags = {"teacher_dir": other, "tokenizer_dir": own}
+    words = "the same vocabulary: 60 tokens", "with 60, 59 of them the same"
+    fails(job.run, *words, **flags)
     (other / "tokenizer_config.json").unlink()
-    assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
-    assert one_line(capsys).startswith("error: the tokenizer of --teacher_dir: a folder that")
+    fails(job.run, "error: the tokenizer of --teacher_dir: a folder that", **flags)
 
 
 def test_a_teacher_is_in_the_estimate(job, teacher):
@@ -227,29 +217,29 @@ def test_a_teacher_is_in_the_estimate(job, teacher):
 def classifier(tmp_path_factory):
     """A job on sentences that are good or bad, and the folder of a fine-tuned teacher."""
     job = ClassifierJob(tmp_path_factory.mktemp("classifier"), num_hidden_layers=2)
-    write_splits(job.data, ["text", "label"], single_rows(91), train=(0, 64), dev=(64, 80))
+    job.with_sentences(64, 16)
     assert job.run(output_dir=job.folder / "teacher") == 0
     return job
 
 
-def test_a_student_classifies(classifier, capsys):
-    job, teacher = classifier, classifier.folder / "teacher"
+def test_a_student_classifies(classifier, prints, fails):
+    job, teacher, student = classifier, classifier.folder / "teacher", classifier.folder / "student"
     write_config(job.folder / "small.json", hidden_size=16, num_attention_heads=2)
     flags = {
         "bert_config_file": job.folder / "small.json", "teacher_dir": teacher,
         "distillation_weight": 0.9, "do_eval": True, "save_summary_steps": 5,
     }  # fmt: skip
-    assert job.run(**flags, output_dir=job.folder / "student") == 0
-    assert "its logits at temperature 2, weight 0.9" in capsys.readouterr().out
-    assert results(job.folder / "student")["eval_accuracy"] > 0.8
-    drawn = curves(job.folder / "student")["loss/distillation"]
-    assert 0 < drawn[-1][1] < drawn[0][1]
-    recorded = ModelFolder(str(job.folder / "student")).stages[-1]["settings"]
-    assert recorded["teacher_dir"] == str(teacher)
-    assert job.run(**flags, output_dir=job.folder / "odd", labels="good,bad") == 1
-    assert "the same labels in the same order, good,bad. Received: " in one_line(capsys)
-    assert job.run(**flags, output_dir=job.folder / "odd", task_type="multi_label") == 1
-    assert "a model with the same head (several labels: True)" in one_line(capsys)
+    shown = prints(job.run, **flags, output_dir=student)
+    assert "its logits at temperature 2, weight 0.9" in shown
+    assert results(student)["eval_accuracy"] > 0.8
+    drawn = losses(student, "distillation")
+    assert 0 < drawn[-1] < drawn[0]
+    assert ModelFolder(str(student)).stages[-1]["settings"]["teacher_dir"] == str(teacher)
+    flags["output_dir"] = job.folder / "odd"
+    said = "the same labels in the same order, good,bad. Received: "
+    fails(job.run, said, **flags, labels="good,bad")
+    said = "a model with the same head (several labels: True)"
+    fails(job.run, said, **flags, task_type="multi_label")
 
 
 def test_tags_may_be_spelled_in_jamo(tmp_path):

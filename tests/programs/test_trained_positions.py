@@ -28,15 +28,12 @@ def noted(folder):
 def job(tmp_path_factory):
     """A model with 32 positions that was pre-trained on 16 pieces, and its export."""
     job = PretrainingJob(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
-    folder = write_tokenizer(job.folder, [*SPECIAL, *WORDS], "full")
-    flags = {"tokenizer_dir": folder, "export_dir": job.folder / "export"}
+    write_tokenizer(job.folder, [*SPECIAL, *WORDS], "full")
+    flags = {"tokenizer_dir": job.folder, "export_dir": job.folder / "export"}
     with without_graphs():
         assert job.run(num_train_steps=1, **flags) == 0
-    return job
-
-
-def test_pretraining_notes_it(job):
     assert noted(job.output) == noted(job.folder / "export") == FORMAT.max_seq_length == 16
+    return job
 
 
 @pytest.mark.parametrize("length, is_said", ((16, False), (17, True)))
@@ -68,7 +65,7 @@ def test_fine_tuning(job, capsys):
     assert noted(output) == 24
     assert classifier.main(["run", *flags, "--do_eval"]) == 0
     lines = spoken_lines(capsys.readouterr().err)
-    assert [line for line in lines if "no better than" not in line] == []
+    assert all("no better than" in line for line in lines)
 
 
 def test_a_second_phase(job, tmp_path, capsys):
