@@ -9,16 +9,7 @@ from benchmarks import common, contender
 from benchmarks.speed import contenders, training
 from model_formats.encoders import ENCODERS
 from tests.support.benchmark_programs import table
-from tests.support.crosses import slow
 from tests.support.tiny_models import SIZES
-
-
-def tiny_task(model, precision):
-    sizes = {**SIZES, "embedding_size": 16} if model == "albert" else SIZES
-    return {
-        "model": model, "config": dataclasses.asdict(ENCODERS[model].config(**sizes)),
-        "batch": 4, "length": 16, "predictions": 3, "precision": precision, "xla": "off",
-    }  # fmt: skip
 
 
 def install(folder, *names):
@@ -42,7 +33,7 @@ def test_cuda_libraries_of_two_releases_are_refused(tmp_path):
 
 
 class Scripted:
-    """A contender whose times are given; the machine is `drift` times slower every round."""
+    """A contender whose times are given."""
 
     seconds_of = {
         ("project", "auto"): 2.0,
@@ -51,7 +42,7 @@ class Scripted:
         ("kerashub", "off"): 4.0,
         ("transformers", "off"): 6.0,
     }
-    drift = 2.0
+    alive, most_alive = [], []
 
     def __init__(self, kind, task):
         self.kind, self.task, self.seconds, self.memory = kind, task, [], 5.0
@@ -60,73 +51,48 @@ class Scripted:
 
     def run(self, steps):
         assert self in self.alive
-        now = len(self.seconds)
-        seconds = self.seconds_of[self.kind, self.task.get("xla", "off")]
-        self.seconds.append(seconds * self.drift**now)
+        self.seconds.append(self.seconds_of[self.kind, self.task.get("xla", "off")])
         return self.seconds[-1]
 
     def close(self):
         self.alive.remove(self)
 
 
-@pytest.fixture
-def scripted(monkeypatch):
-    monkeypatch.setattr(Scripted, "alive", [], raising=False)
-    monkeypatch.setattr(Scripted, "most_alive", [], raising=False)
+def test_ratios_to_the_projects_time(monkeypatch, capsys):
     monkeypatch.setattr(contenders, "start", Scripted)
     monkeypatch.setattr(training.importlib.util, "find_spec", lambda name: True)
-    return Scripted
-
-
-def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
-    # Trial rounds have been run by some contenders and not by others, so drift is per round.
-    monkeypatch.setattr(scripted, "drift", 1.0)
     flags = ["--precision=float32", "--rounds=5"]
     training.main(common.parser_of("", training.FLAGS, 9).parse_args(flags))
     out = capsys.readouterr().out
-    rows = {row[0]: row for row in table(out)}
     ratio = training.HEADINGS.index("its time / this project's")
-    assert {name: row[ratio] for name, row in rows.items()} == {
+    assert {row[0]: row[ratio] for row in table(out)} == {
         "this project, XLA auto": "1.00",
         "this project, XLA off": "1.50",
         "KerasHub, fit, XLA off": "2.00",  # the faster of the two
         "transformers, eager": "3.00",
     }
     assert "KerasHub, fit, XLA on took 1.25 times" in out
-    assert scripted.alive == []
-    assert max(scripted.most_alive) <= 4
+    assert Scripted.alive == [] and max(Scripted.most_alive) <= 4
 
 
-EACH_ONCE = pytest.mark.parametrize(
-    "model, precision",
-    (
-        slow("bert", "float32"),
-        ("albert", "bfloat16"),
-        slow("bert", "bfloat16"),
-        slow("albert", "float32"),
-    ),
-)
+KINDS = {"project": "keras", "kerashub": "keras_hub", "transformers": "transformers"}
 
 
 @pytest.mark.slow
-@EACH_ONCE
-def test_the_project_runs(model, precision):
-    run = contenders.KINDS["project"](tiny_task(model, precision))
-    assert run(2) > 0
-
-
-@pytest.mark.slow
-@EACH_ONCE
-@pytest.mark.parametrize(
-    "kind, module", (("kerashub", "keras_hub"), ("transformers", "transformers"))
-)
-def test_peers_run(kind, module, model, precision):
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", ("bert", "albert"))
+@pytest.mark.parametrize("precision", ("float32", "bfloat16"))
+def test_each_runs(kind, model, precision):
     # Each in its own process, as in a benchmark: torch's Triton crashes beside TensorFlow.
-    pytest.importorskip(module)
-    with contextlib.closing(contenders.start(kind, tiny_task(model, precision))) as running:
+    pytest.importorskip(KINDS[kind])
+    sizes = {**SIZES, **({"embedding_size": 16} if model == "albert" else {})}
+    task = {
+        "model": model, "config": dataclasses.asdict(ENCODERS[model].config(**sizes)),
+        "batch": 4, "length": 16, "predictions": 3, "precision": precision, "xla": "off",
+    }  # fmt: skip
+    with contextlib.closing(contenders.start(kind, task)) as running:
         running.run(2)
-    assert running.seconds[0] > 0
-    assert running.memory > 0
+    assert running.seconds[0] > 0 and running.memory > 0
 
 
 def test_a_contender_that_fails_says_why():

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from benchmarks.gpu_step import prepare, program_text
 from benchmarks.gpu_step.export import export_step
@@ -18,61 +17,34 @@ from bert_tf.training.step import StepConfig
 from tests.support.programs import DROPOUT, PretrainingJob, arrays
 from tests.support.tiny_models import (
     assert_close,
+    forward_backward,
     make_optimizer,
     random_batch,
     split_batch,
     step_of,
+    tensors,
     tiny_model,
 )
 
-KINDS = ("bert", "albert")
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}
 SEED = 7
 TRAIN_STEPS = 20  # after which the learning rate is 0
 
 
-def tiny_state(kind):
-    """A tiny model with dropout and its optimizer, the same every time."""
+def export_tiny(folder, kind, **config):
+    """Exports the step of a tiny model with dropout for the batches of `random_batch`.
+
+    `config` are fields of `StepConfig`. Returns the state.
+    """
     keras.utils.set_random_seed(3)
     model = tiny_model(kind, dropout=0.1)
     optimizer = make_optimizer(OPTIMIZERS[kind], model, TRAIN_STEPS)
     optimizer.bias_correction = kind == "bert"
-    return TrainingState(model, optimizer)
-
-
-def export_tiny(folder, kind, **config):
-    """Exports the step of `tiny_state` for the batches of `random_batch`; returns the state.
-
-    `config` are fields of `StepConfig`.
-    """
-    state = tiny_state(kind)
-    details = {
-        "model": kind,
-        "precision": "float32",
-        "schedule": state.optimizer._learning_rate.get_config(),
-    }
-    config = StepConfig(seed=SEED, **config)
-    export_step(str(folder), state, config, random_batch(0), details)
+    state = TrainingState(model, optimizer)
+    schedule = state.optimizer._learning_rate.get_config()
+    details = {"model": kind, "precision": "float32", "schedule": schedule}
+    export_step(str(folder), state, StepConfig(seed=SEED, **config), random_batch(0), details)
     return state
-
-
-def own_step(state, **config):
-    """This project's step of a state, compiled by XLA."""
-    return step_of(state.model, state.optimizer, xla=True, xla_update=True, seed=SEED, **config)
-
-
-def gradients_at(step, batch, iterations, replica):
-    """Loss sums and gradients by path, as `forward_backward` returns them."""
-    objective = step.model.objective
-    batch = {name: tf.constant(value) for name, value in batch.items()}
-    return step.forward_backward(
-        [v.value for v in step.weights],
-        tf.constant(iterations, tf.int64),
-        tf.constant(replica),
-        batch,
-        objective.denominators(objective.weight_sums(batch)),
-        tf.constant(1.0, step.dtype),
-    )
 
 
 @pytest.fixture
@@ -101,8 +73,9 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     values |= training.gradients.put(training.denominators(named))
     found = {name: np.asarray(value) for name, value in training.gradients(values).items()}
 
-    step = own_step(state, **config)
-    sums, gradients = gradients_at(step, batch, iterations=5, replica=3)
+    options = {"xla": True, "xla_update": True, "seed": SEED, **config}
+    step = step_of(state.model, state.optimizer, **options)
+    sums, gradients = forward_backward(step, tensors(batch), updates=5, replica=3)
     names = {variable.path: name for name, variable in google_variables(state.model).items()}
     expected = {f"sums/{name}": value.numpy() for name, value in sums.items()}
     for variable, gradient in zip(step.weights, gradients, strict=True):
@@ -110,10 +83,8 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     assert_close(found, expected, 1e-5, floor=1e-3)
     other_mask = training.gradients({**values, **training.gradients.put({"replica": 2})})
     key = "gradients/bert/pooler/dense/kernel"
-    assert (
-        np.abs(np.asarray(other_mask[key]) - expected[key]).max()
-        > 1e-3 * np.abs(expected[key]).max()
-    )
+    apart = np.abs(np.asarray(other_mask[key]) - expected[key])
+    assert apart.max() > 1e-3 * np.abs(expected[key]).max()
 
     new = training.step(named, learning_rate(training.description["schedule"], 5))
     state.optimizer.iterations.assign(5)
@@ -198,7 +169,7 @@ def test_a_training_goes_to_jax_and_back(tmp_path, capsys):
     assert prepare.prepare(arguments, flags) == 0
     assert "state.npz: " in capsys.readouterr().out
     state = read_state(folder / STATE_FILE)
-    assert state["iterations"] == 4 and state["skipped"] == 0
+    assert (state["iterations"], state["skipped"]) == (4, 0)
     changed = {name: values * 2 for name, values in state.items() if "/" in name}
     write_arrays(str(folder / STATE_FILE), {**changed, "iterations": np.int64(6)})
     assert prepare.finish(arguments, flags) == 0

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 import tqdm.std
@@ -10,43 +11,47 @@ from bert_common import progress as module
 from bert_common.progress import format_bytes, format_duration, progress
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(tqdm.std, "time", clock)
+    """Seconds, `now`, that pass when a test says so."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(tqdm.std, "time", lambda: clock.now)
     return clock
 
 
-def open_terminal(monkeypatch):
-    """A standard error that claims to be a terminal."""
-    screen = io.StringIO()
-    screen.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", screen)
-    return screen
+# What `progress` is given, how many are done after how many more seconds, the lines of a log.
+LOGS = {
+    "a line a minute and a last one": (
+        {"what": "making", "total": 10_000, "unit": "examples"},
+        [(1.5, 100)] * 100,
+        "making: 40%, 4,000 of 10,000 examples, 66.7 examples/s, 2 min left\n"
+        "making: 80%, 8,000 of 10,000 examples, 66.7 examples/s, 30 s left\n"
+        "making: 100%, 10,000 of 10,000 examples, 66.7 examples/s, ended after 2 min\n",
+    ),
+    "short work": ({"what": "making", "total": 10, "unit": "examples"}, [(59, 10)], ""),
+    "another worker": ({"what": "a", "total": 10, "unit": "b", "shown": False}, [(100, 1)], ""),
+    "what an earlier run did is not in the rate": (
+        {"what": "making", "total": 2_000_000_000, "unit": "B", "done": 1_900_000_000},
+        [(60, 600_000)],
+        "making: 95%, 1.9 GB of 2 GB, 10 kB/s, 2 h 46 min left\n"
+        "making: 95%, 1.9 GB of 2 GB, 10 kB/s, ended after 1 min\n",
+    ),
+    "the rate of slow steps is the time of one": (
+        {"what": "training", "total": 100, "unit": "steps"},
+        [(80, 1)],
+        "training: 1%, 1 of 100 steps, 80.0 s each, 2 h 12 min left\n"
+        "training: 1%, 1 of 100 steps, 80.0 s each, ended after 1 min\n",
+    ),
+}
 
 
-def test_a_log_has_a_line_a_minute_and_a_last_one(clock, capsys):
-    with progress("making", 10_000, "examples") as bar:
-        for _ in range(100):
-            clock.now += 1.5
-            bar.update(100)
-    err = capsys.readouterr().err
-    assert err.splitlines() == [
-        "making: 40%, 4,000 of 10,000 examples, 66.7 examples/s, 2 min left",
-        "making: 80%, 8,000 of 10,000 examples, 66.7 examples/s, 30 s left",
-        "making: 100%, 10,000 of 10,000 examples, 66.7 examples/s, ended after 2 min",
-    ]
-    assert err.endswith("\n") and "\r" not in err
+@pytest.mark.parametrize("given, updates, lines", LOGS.values(), ids=LOGS)
+def test_lines_of_a_log(clock, capsys, given, updates, lines):
+    with progress(**given) as bar:
+        for seconds, count in updates:
+            clock.now += seconds
+            bar.update(count)
+    assert capsys.readouterr() == ("", lines)
 
 
 def test_other_output_adds_no_line(clock, capsys):
@@ -59,22 +64,6 @@ def test_other_output_adds_no_line(clock, capsys):
     assert before.count("\n") == 1
     warned, last = capsys.readouterr().err.splitlines()
     assert warned == "warning: a" and "ended after" in last
-
-
-def test_short_work_leaves_no_line(clock, capsys):
-    with progress("making", 10, "examples") as bar:
-        clock.now += 59
-        bar.update(10)
-    assert capsys.readouterr().err == ""
-
-
-def test_what_an_earlier_run_did_is_not_in_the_rate(clock, capsys):
-    with progress("making", 2_000_000_000, "B", done=1_900_000_000) as bar:
-        clock.now += 60
-        bar.update(600_000)
-    line, last = capsys.readouterr().err.splitlines()
-    assert line == "making: 95%, 1.9 GB of 2 GB, 10 kB/s, 2 h 46 min left"
-    assert last == "making: 95%, 1.9 GB of 2 GB, 10 kB/s, ended after 1 min"
 
 
 def test_a_slow_beginning_is_forgotten(clock, capsys):
@@ -91,38 +80,18 @@ def test_a_slow_beginning_is_forgotten(clock, capsys):
     assert line == "training: 37%, 3,721 of 10,000 steps, 2.0 steps/s, 52 min left, loss=3.210"
 
 
-def test_the_rate_of_slow_steps_is_the_time_of_one(clock, capsys):
-    bar = progress("training", 100, "steps")
-    clock.now += 80
-    bar.update()
-    assert "1 of 100 steps, 80.0 s each, 2 h 12 min left" in capsys.readouterr().err
-
-
 def test_a_terminal_has_a_bar_with_the_same_words(monkeypatch):
-    terminal = open_terminal(monkeypatch)
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(module, "BAR_DELAY", 0)
     with progress("training", 1000, "steps", done=500) as bar:
-        bar.start_t -= 10
+        bar.start_t -= 1000
         bar.update(100)
         bar.set_postfix({"loss": "3.210"})
     shown = terminal.getvalue()
-    assert "\n" not in shown
-    assert "training:  60%|" in shown
-    assert "| 600 of 1,000 steps, " in shown and " s left, loss=3.210" in shown
-
-
-def test_the_bar_says_the_time_left_in_words(monkeypatch):
-    open_terminal(monkeypatch)
-    with progress("training", 1000, "steps", done=500) as bar:
-        bar.n, bar.start_t = 600, bar.start_t - 1000
-        assert "600 of 1,000 steps, 10.0 s each, 1 h 7 min left" in str(bar)
-
-
-def test_nothing_is_shown_by_other_workers(clock, capsys):
-    with progress("training", 10, "steps", shown=False) as bar:
-        clock.now += 100
-        bar.update()
-    assert capsys.readouterr() == ("", "")
+    assert "\n" not in shown and "training:  60%|" in shown
+    assert "| 600 of 1,000 steps, 10.0 s each, 1 h 7 min left, loss=3.210" in shown
 
 
 def test_a_log_that_takes_no_more_does_not_end_the_work(clock, monkeypatch):

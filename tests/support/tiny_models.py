@@ -222,20 +222,16 @@ def set_training_state(step, state, iterations):
     step.optimizer.iterations.assign(iterations)
 
 
-def forward_backward(step, batch, **others):
-    """Loss sums and a list of gradients, None where there is none, before any update; one device.
+def forward_backward(step, batch, updates=0, replica=0, **others):
+    """Loss sums and a list of gradients, None where there is none, after so many updates.
 
     `others` go to `TrainingStep.forward_backward`.
     """
-    return step.forward_backward(
-        [v.value for v in step.weights],
-        tf.constant(0, tf.int64),
-        tf.constant(0),
-        batch,
-        step.objective.denominators(step.objective.weight_sums(batch)),
-        tf.constant(1.0, step.dtype),
-        **others,
-    )
+    weights = [v.value for v in step.weights]
+    place = tf.constant(updates, tf.int64), tf.constant(replica)
+    sizes = step.objective.denominators(step.objective.weight_sums(batch))
+    scale = tf.constant(1.0, step.dtype)
+    return step.forward_backward(weights, *place, batch, sizes, scale, **others)
 
 
 def gradients_of(step, batch):
