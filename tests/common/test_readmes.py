@@ -1,10 +1,8 @@
 """What the READMEs, with the guides, print as commands or code works, one after the other."""
 
-import ast
 import configparser
 import dataclasses
 import fnmatch
-import json
 import os
 import re
 import shutil
@@ -24,9 +22,9 @@ from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
-from tests.support.paths import LAYERS
+from tests.support.paths import WHEEL, declared
 from tests.support.readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
-from tests.support.tiny_models import SIZES, tiny_model
+from tests.support.tiny_models import SIZES, tiny_model, write_config
 
 # Relative to --data_dir where that is given, so no inputs of their own to the parser.
 QUESTION_FILES = ("train_file", "predict_file")
@@ -96,18 +94,11 @@ def test_both_languages_have_the_same_commands():
 
 
 def test_every_extra_is_one():
-    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
-    (extras,) = (
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "EXTRAS"
-    )
     named = set()
     for path in (*sum(PAGES.values(), ()), *ROOT.glob("*/*.py"), *ROOT.glob("run_scripts/*.sh")):
         text = path.read_text(encoding="utf-8")
-        for group in re.findall(r"'\.\[([\w,]+)\]'", text):
-            named.update(group.split(","))
-    assert named <= set(extras) and {"korean", "gpu", "bench"} <= named
+        named.update(",".join(re.findall(r"'\.\[([\w,]+)\]'", text)).split(","))
+    assert named <= set(declared("EXTRAS")) and {"korean", "gpu", "bench"} <= named
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.flags")), ids=lambda path: path.stem)
@@ -125,25 +116,20 @@ def test_commands_in_flag_files(path, tmp_path, monkeypatch):
         checkpoint = getattr(values, "init_checkpoint", None) or ""
         if checkpoint.startswith("output/"):
             folder, name = os.path.split(checkpoint)
-            job = SHIPPED / f"{os.path.basename(folder)}_pretrain.flags"
-            steps = STEPS
+            job, steps = SHIPPED / f"{os.path.basename(folder)}_pretrain.flags", STEPS
             if job.exists():
                 pretrain = parse(PretrainFlags, ["run", f"--flagfile={job}"])
                 steps = f"model.ckpt-{pretrain.num_train_steps}"
-            assert name == steps
-            assert values.tokenizer_dir == folder
+            assert (name, values.tokenizer_dir) == (steps, folder)
 
 
 @pytest.mark.parametrize("language", PAGES)
 def test_python_blocks(language, tmp_path, monkeypatch):
     """In a folder in which the commands before have made a model."""
     model = tmp_path / "output" / "model"
-    model.mkdir(parents=True)
-    for path in (ROOT / "tests" / "data" / "sample_tokenizer").iterdir():
-        shutil.copy(path, model)
+    shutil.copytree(ROOT / "tests" / "data" / "sample_tokenizer", model)
     sizes = {"vocab_size": 3000, "num_hidden_layers": 1}
-    config = {**SIZES, "embedding_size": 16, **sizes}
-    (model / "albert_config.json").write_text(json.dumps(config))
+    write_config(model / "albert_config.json", "albert", **sizes)
     save_google_checkpoint(tiny_model("albert", **sizes), str(model / STEPS))
     monkeypatch.chdir(tmp_path)
     found = [block for page in PAGES[language] for block in blocks(page, "python")]
@@ -209,9 +195,8 @@ def installed(tmp_path_factory):
 def run(words, cwd=None):
     """Runs a command that must end well; returns what it printed."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST"))}
-    done = subprocess.run(
-        list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True
-    )
+    words = list(map(str, words))
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
@@ -225,11 +210,9 @@ def test_the_wheel_is_whole(installed, tmp_path):
         (entries,) = (name for name in names if name.endswith("entry_points.txt"))
         parser = configparser.ConfigParser()
         parser.read_string(archive.read(entries).decode())
-    packages = [ROOT / name for name in LAYERS if name != "benchmarks"] + [SHIPPED]
-    for package in packages:
-        for path in package.rglob("*"):
-            name = str(path.relative_to(ROOT))
-            assert path.suffix not in (".py", ".flags", ".json") or name in names, name
+    for path in (path for package in (*WHEEL, SHIPPED) for path in (ROOT / package).rglob("*")):
+        name = str(path.relative_to(ROOT))
+        assert path.suffix not in (".py", ".flags", ".json") or name in names, name
     model = {path.name for path in Path(REFERENCE_MODEL).iterdir()} - {"__pycache__"}
     assert {f"reference_model/{name}" for name in model} <= names
     for command in parser["console_scripts"]:
@@ -285,9 +268,8 @@ def test_commands_from_an_empty_folder(installed, tmp_path):
             shortened = [word.replace(STEPS, "model.ckpt-2") for word in shortened]
             run(as_installed(shortened, installed), tmp_path)
             ran.append(words[2] if words[1] == "-m" else words[1])
-    assert len(ran) > 15 and {*SHORT, "run_scripts.tools.fill_masks", "extract_features.py"} <= set(
-        ran
-    )
+    assert len(ran) > 15
+    assert {*SHORT, "run_scripts.tools.fill_masks", "extract_features.py"} <= set(ran)
     for job in ("model", "albert_mini"):
         assert ModelFolder(str(tmp_path / "output" / job)).checkpoint.endswith("model.ckpt-2")
     (block,) = blocks(ROOT / "docs" / "python.md", "python")

@@ -12,11 +12,11 @@ from bert_common import cpu
 from bert_common.errors import InputError
 from bert_common.startup import begin
 from finetuning import inputs
-from tests.support.paths import ROOT, WHEEL, is_for_types
+from tests.support.paths import MODULES, TEST_DATA, WHEEL, is_for_types, source_of
 from tokenization import KoreanTokenizer
 
-SOURCES = sorted(path for package in WHEEL for path in (ROOT / package).rglob("*.py"))
-SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
+SOURCES = [path for path in MODULES if path.parts[0] in WHEEL]
+SAMPLE = TEST_DATA / "sample_tokenizer"
 
 
 def test_cores_where_the_system_does_not_tell_which_are_left(monkeypatch):
@@ -28,8 +28,7 @@ def test_cores_where_the_system_does_not_tell_which_are_left(monkeypatch):
 
 
 def test_one_file_asks_what_linux_alone_knows():
-    asking = [path.name for path in SOURCES if "os.sched_" in path.read_text(encoding="utf-8")]
-    assert asking == ["cpu.py"]
+    assert [path.name for path in SOURCES if "os.sched_" in source_of(path)] == ["cpu.py"]
 
 
 @pytest.fixture
@@ -65,22 +64,19 @@ def imports(tree):
 
 
 def test_nothing_else_imports_tensorflow_text():
-    found = {
-        path.relative_to(ROOT): set(imports(ast.parse(path.read_text(encoding="utf-8"))))
-        for path in SOURCES
-    }
+    found = {path: set(imports(ast.parse(source_of(path)))) for path in SOURCES}
     graph = Path("tokenization/tf_graph")
     users = [path for path, names in found.items() if "tensorflow_text" in names]
     assert users == [graph / "wordpiece.py"]
     # The graphs of exported models, which are imported when one is made.
-    exported = (Path("finetuning/serving"), "serving.py", "served_entities.py")
-    others = {
-        path: names
+    exported = ("serving.py", "served_entities.py")
+    others = [
+        (path, name)
         for path, names in found.items()
-        if path.parent != graph and path.parent not in exported and path.name not in exported
-    }
-    assert len(others) > 100
-    assert not [p for p, names in others.items() if any("tf_graph" in name for name in names)]
+        if path.parent not in (graph, Path("finetuning/serving")) and path.name not in exported
+        for name in names
+    ]
+    assert len(others) > 100 and not [pair for pair in others if "tf_graph" in pair[1]]
 
 
 def test_windows_is_refused_in_one_line(monkeypatch):

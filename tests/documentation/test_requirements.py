@@ -1,6 +1,5 @@
 """The files of exact versions hold all that setup.py declares; the images install them."""
 
-import ast
 import importlib.util
 import re
 
@@ -8,21 +7,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, declared
 
 FOLDER = ROOT / "requirements"
 FILES = {"cpu.txt": ("korean", "finetune"), "gpu.txt": ("gpu", "korean", "finetune")}
-
-
-def declared(name):
-    """The value of a name in setup.py."""
-    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
-    (value,) = (
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and node.targets[0].id == name
-    )
-    return ast.literal_eval(value)
 
 
 def pinned(name):

@@ -47,6 +47,14 @@ def source_of(path):
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def declared(name):
+    """The value of a name in setup.py."""
+    for node in ast.parse(source_of("setup.py")).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == name:
+            return ast.literal_eval(node.value)
+    raise NameError(name)
+
+
 def is_for_types(node):
     """Whether a statement is an `if TYPE_CHECKING:`, which never runs."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
