@@ -46,24 +46,21 @@ def filled(row):
 
 
 def test_a_passage_ends_before_it_has_too_many_characters():
-    documents = [["ab", "cd", "ef"], ["gh"]]
-    expected = [["ab", "cd"], ["ef"], ["gh"]]
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == expected
+    found = vocabulary_text.passages([["ab", "cd", "ef"], ["gh"]], [ONE, TWO], 6)
+    assert list(found) == [["ab", "cd"], ["ef"], ["gh"]]
 
 
 def test_clean_places():
-    def places(*offsets, length):
-        return vocabulary_text.clean_places(offsets, length)
-
-    assert places((0, 1), (1, 3), length=3) == {0: 0, 1: 1, 3: 2}
+    places = vocabulary_text.clean_places
+    assert places(((0, 1), (1, 3)), 3) == {0: 0, 1: 1, 3: 2}
     # The three jamo of a syllable; a piece of it and of a letter more; what is no piece.
-    assert places((0, 1), (0, 1), (0, 1), (1, 2), length=2) == {0: 0, 1: 3, 2: 4}
-    assert places((0, 1), (0, 2), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
-    assert places((0, 1), (2, 3), length=3) == {0: 0, 1: 1, 2: 1, 3: 2}
+    assert places(((0, 1), (0, 1), (0, 1), (1, 2)), 2) == {0: 0, 1: 3, 2: 4}
+    assert places(((0, 1), (0, 2), (2, 3)), 3) == {0: 0, 2: 2, 3: 3}
+    assert places(((0, 1), (2, 3)), 3) == {0: 0, 1: 1, 2: 1, 3: 2}
     # Empty spans: one at the end; one inside, where its place is not clean.
-    assert places((0, 1), (1, 2), (2, 2), length=2) == {0: 0, 1: 1, 2: 3}
-    assert places((0, 1), (1, 1), (1, 2), (2, 3), length=3) == {0: 0, 2: 3, 3: 4}
-    assert places((0, 2), (1, 1), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+    assert places(((0, 1), (1, 2), (2, 2)), 2) == {0: 0, 1: 1, 2: 3}
+    assert places(((0, 1), (1, 1), (1, 2), (2, 3)), 3) == {0: 0, 2: 3, 3: 4}
+    assert places(((0, 2), (1, 1), (2, 3)), 3) == {0: 0, 2: 2, 3: 3}
 
 
 def test_shared_spans():
@@ -102,10 +99,8 @@ def test_pieces_that_were_asked_for_are_shown():
 
 def test_bits_per_character_by_hand():
     """Every prediction has the probability 1/8 at once, 1/2 where earlier pieces are shown."""
-    examples = [
-        Example(["abcd", "ef"], [Span(0, 0, 4), Span(1, 0, 2)]),
-        Example(["g"], [Span(0, 0, 1)]),
-    ]
+    first = Example(["abcd", "ef"], [Span(0, 0, 4), Span(1, 0, 2)])
+    examples = [first, Example(["g"], [Span(0, 0, 1)])]
 
     def loss_of(rows):
         total = 0.0
@@ -125,16 +120,13 @@ def test_bits_per_character_by_hand():
 
 
 def test_bits_by_frequency_by_hand():
-    counts = collections.Counter({1: 5, 2: 2})
+    found = measures.frequency_bits(collections.Counter({1: 5, 2: 2}), [1, 3], 3)
     # One more of each of the three: 6, 3, 1 of 10.
-    assert measures.frequency_bits(counts, [1, 3], 3) == pytest.approx(
-        -math.log2(6 / 10) - math.log2(1 / 10)
-    )
+    assert found == pytest.approx(-math.log2(6 / 10) - math.log2(1 / 10))
 
 
 def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
-    model = tiny_model(vocab_size=300)
-    checkpoint = tmp_path / "model.ckpt-1"
+    model, checkpoint = tiny_model(vocab_size=300), tmp_path / "model.ckpt-1"
     save_google_checkpoint(model, str(checkpoint))
     examples = [
         Example(["ab", "cd", "ef"], [Span(0, 0, 2), Span(2, 0, 1)]),

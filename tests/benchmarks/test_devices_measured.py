@@ -1,5 +1,7 @@
 """The speeds of devices: what is measured on a small model, what is shown of pretended answers."""
 
+import re
+
 import pytest
 import tensorflow as tf
 
@@ -34,24 +36,18 @@ def test_the_pipeline_reads_its_random_records(count, monkeypatch):
 def test_a_model_on_one_and_on_two_devices():
     (task,) = tasks.model_tasks(0, ("tiny",), "float32", "off", None)
     (several,) = tasks.scaling_tasks(0, task, 4)
-    for given, devices, rows in ((task, 1, 8), (several, len(cpus()), 4)):
+    cpus = len(tf.config.list_logical_devices("CPU"))
+    for given, devices, rows in ((task, 1, 8), (several, cpus, 4)):
         answer = measure_model(given)
         assert (answer["result"], answer["devices"], answer["rows"]) == ("ok", devices, rows)
-        assert answer["rows_per_second"] == pytest.approx(
-            devices * rows * answer["steps_per_second"]
-        )
-        parts = answer["parts"]
-        timed = ("forward and backward", "reduction", "update")
-        assert all(parts[name] > 0 for name in timed)
-        assert parts["idle"] == pytest.approx(parts["step"] - sum(map(parts.get, timed)))
+        rate, parts = devices * rows * answer["steps_per_second"], answer["parts"]
+        assert answer["rows_per_second"] == pytest.approx(rate)
+        timed = [parts[name] for name in ("forward and backward", "reduction", "update")]
+        assert min(timed) > 0 and parts["idle"] == pytest.approx(parts["step"] - sum(timed))
         # No card, so no published peak.
         assert answer["utilisation"] is answer["peak_flops"] is None
         # Weights and two moments of 4.4 million: 53 MB.
         assert 52e6 < answer["checkpoint"]["bytes"] < 55e6
-
-
-def cpus():
-    return tf.config.list_logical_devices("CPU")
 
 
 def answer(task):
@@ -88,12 +84,12 @@ def test_a_machine_with_gpus(run):
     assert {t["memory_mib"] for t in trained} == {81920}
     scaled = [row["answer"]["devices"] for row in report["scaling"]["results"]]
     assert scaled == [2, 4]
-    row = next(line.split() for line in out.splitlines() if line.startswith("BERT-large, 512"))
-    assert "41%" in row and "40.0" in row and "(44.0)" in row
-    parts = next(line for line in out.splitlines() if "50 ms" in line)
-    assert "300 ms" in parts and "20 ms" in parts and "3 s, 1.36 GB" in parts
-    need = next(line for line in out.splitlines() if "1,234 rows/s" in line)
-    assert "BERT-base, 128 on 4 640" in need
+    for pattern in (
+        r"(?m)^BERT-large, 512.* 41% .*40\.0 GiB \(44\.0\)",
+        r"300 ms.* 50 ms.* 20 ms.*3 s, 1\.36 GB",
+        r"1,234 rows/s.*BERT-base, 128 on 4 640",
+    ):
+        assert re.search(pattern, out), pattern
 
 
 @pytest.mark.parametrize(

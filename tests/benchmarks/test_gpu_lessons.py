@@ -37,14 +37,11 @@ def folder(tmp_path_factory):
     tokenizer = load_tokenizer(ROOT / "reference_model")
     text = tokenize_documents(documents([ROOT / "sample_corpus" / "heldout.txt"]), tokenizer)
     text = TokenizedText(5 + text.ids % (VOCABULARY - 5), *text[1:])
-    special = {"cls_id": 1, "sep_id": 2, "mask_id": 3}
-    content = TextFile(text, text, special)
+    content = TextFile(text, text, {"cls_id": 1, "sep_id": 2, "mask_id": 3})
     write_text(str(path / "text"), content)
     shares = {"natural": 1.0}
-    lessons = [
-        {"updates": UPDATES[0], "shares": shares},
-        {"updates": UPDATES[1], "shares": shares, "rate": 0.5},
-    ]
+    first, second = ({"updates": count, "shares": shares} for count in UPDATES)
+    lessons = [first, {**second, "rate": 0.5}]
     (path / "lessons.json").write_text(json.dumps(lessons))
     keras.utils.set_random_seed(3)
     model = tiny_model("bert", max_position_embeddings=LENGTH)

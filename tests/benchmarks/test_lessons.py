@@ -51,11 +51,8 @@ def sequences_of(features):
         for slot in range(fields["segment_index"].max()):
             inside = fields["segment_index"] == slot + 1
             own, second = ids[inside], fields["segment_ids"][inside].astype(bool)
-            segments = own[~second][1:-1], own[second][:-1]
-            label, weight = (
-                fields[f"next_sentence_{name}"][slot] for name in ("labels", "weights")
-            )
-            found.append((segments, label, weight))
+            labels, weights = fields["next_sentence_labels"], fields["next_sentence_weights"]
+            found.append(((own[~second][1:-1], own[second][:-1]), labels[slot], weights[slot]))
     return found
 
 
@@ -96,13 +93,11 @@ def test_natural_segments_are_in_their_order_unless_swapped(content, rows):
 
 def test_rows_are_full_masked_and_of_the_shares(rows):
     features = block_of(rows, {"natural": 0.9, "single": 0.1})
-    assert {name: values.shape for name, values in features.items()} == {
-        **{name: (ROWS, LENGTH) for name in
-           ("input_ids", "input_mask", "segment_ids", "segment_index", "position_ids")},
-        **{f"masked_lm_{name}": (ROWS, PREDICTIONS) for name in ("positions", "ids", "weights")},
-        **{name: (ROWS, SLOTS) for name in
-           ("sequence_starts", "next_sentence_labels", "next_sentence_weights")},
-    }  # fmt: skip
+    slots = ("sequence_starts", "next_sentence_labels", "next_sentence_weights")
+    inputs = ("input_ids", "input_mask", "segment_ids", "segment_index", "position_ids")
+    shapes = dict.fromkeys(inputs, (ROWS, LENGTH)) | dict.fromkeys(slots, (ROWS, SLOTS))
+    masked = {f"masked_lm_{name}": (ROWS, PREDICTIONS) for name in ("positions", "ids", "weights")}
+    assert {name: values.shape for name, values in features.items()} == shapes | masked
     assert features["input_mask"].mean() > 0.7  # four slots; the text's single sentences are short
     masked = features["masked_lm_weights"].sum() / features["input_mask"].sum()
     assert 0.13 < masked < 0.17

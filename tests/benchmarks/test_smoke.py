@@ -127,6 +127,8 @@ OTHERS = {
 def folder(tmp_path_factory):
     """The inputs: a name -> a path."""
     path = tmp_path_factory.mktemp("inputs")
+    # No two have the same direction.
+    np.save(path / "texts.npy", np.random.default_rng(1).standard_normal((30, 8)))
     return {
         "root": ROOT,
         "train": TRAIN,
@@ -135,7 +137,7 @@ def folder(tmp_path_factory):
         "model": write_model(path / "model"),
         "tasks": write_tasks(path / "tasks"),
         "questions": write_questions(path / "questions.json", number_questions(40, seed=1)),
-        "vectors": write_vectors(path / "texts.npy"),
+        "vectors": path / "texts.npy",
     }
 
 
@@ -151,12 +153,6 @@ def write_model(folder):
     return folder
 
 
-def write_vectors(path):
-    """Thirty vectors, of which no two have the same direction."""
-    np.save(path, np.random.default_rng(1).standard_normal((30, 8)))
-    return path
-
-
 def write_tasks(folder):
     """NSMC, whose labels are words of the reviews; KorSTS; questions that ask the same."""
     rows = [(f"{REVIEWS[i % 4]} {('싫다', '좋다')[i % 2]}", i % 2) for i in range(200)]
@@ -168,13 +164,10 @@ def write_tasks(folder):
         ("고기를 굽는다", "춤을 춘다", 0.0),
     ]
     write_published(folder / "KorSTS", "korsts", train=pairs, dev=pairs, test=pairs)
-    same = (
-        "id,qid1,qid2,question1,question2,is_duplicate\n1,1,2,비가 와,비 온다,0\n2,3,4,비가,해가,1"
-    )
-    (folder / "question_pair.csv").write_text(f"\ufeff{same}\n", encoding="utf-8")
-    wordings = [
-        f"0\t1\t질문 {group}의 {number}번째 말\n" for group in "가나" for number in range(10)
-    ]
+    head = "id,qid1,qid2,question1,question2,is_duplicate"
+    same = f"{head}\n1,1,2,비가 와,비 온다,0\n2,3,4,비가,해가,1\n"
+    (folder / "question_pair.csv").write_text(same, encoding="utf-8-sig")
+    wordings = [f"0\t1\t질문 {group}의 {n}번째 말\n" for group in "가나" for n in range(10)]
     (folder / "parakqc.txt").write_text("".join(wordings), encoding="utf-8")
     return folder
 

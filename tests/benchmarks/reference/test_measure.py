@@ -32,14 +32,10 @@ if (folder / "starts").read_text() in sys.argv[2].split(","):
 
 def run_program(tmp_path, name="a/b", dies_at="-", **options):
     """Measures `PROGRAM`; `dies_at` lists the starts, "x", "xx", …, at which it kills itself."""
-    return measure(
-        name,
-        ["python", "-c", PROGRAM, str(tmp_path), dies_at],
-        functools.partial(read_scores, str(tmp_path)),
-        ledger=tmp_path / "docs" / "runs.jsonl",
-        work_dir=str(tmp_path / "work"),
-        **options,
-    )
+    command = ["python", "-c", PROGRAM, str(tmp_path), dies_at]
+    scores = functools.partial(read_scores, str(tmp_path))
+    places = {"ledger": tmp_path / "docs" / "runs.jsonl", "work_dir": str(tmp_path / "work")}
+    return measure(name, command, scores, **places, **options)
 
 
 def test_a_run_is_measured_once(tmp_path):

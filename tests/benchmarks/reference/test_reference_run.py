@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,6 +60,9 @@ else:
 """
 
 
+FAKED = ["python", "-c", FAKE]
+
+
 def flags(**given):
     """The parsed command line of a reference run."""
     typed = [f"--{name}={value}" for name, value in given.items()]
@@ -68,29 +70,22 @@ def flags(**given):
 
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    """Runs the stages of the mini model with `FAKE`, in a folder; returns a function for it."""
+def faked_runs(tmp_path, monkeypatch):
+    """The runs of the stages of the mini model, each with `FAKE`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setattr(measure, "POLL_INTERVAL", 0.01)
-    (tmp_path / "fake.py").write_text(FAKE)
     (tmp_path / "corpus.txt").write_text("가\n")
     write_events(tmp_path / "events", [0.5, 0.25, 0.125])
     write_published(tmp_path / "tasks" / "nsmc", "nsmc", train=[("나", 1)], test=[("가", 1)])
-    given = flags(
-        corpus="corpus.txt", size="mini", hours=1.0, tasks_dir="tasks", seeds=2, output_dir="out"
-    )
+    tasks = {"tasks_dir": "tasks", "seeds": 2}
+    given = flags(corpus="corpus.txt", size="mini", hours=1.0, **tasks, output_dir="out")
 
-    def run():
-        def faked(stage):
-            return stage._replace(
-                command=lambda found: ["python", "fake.py", *stage.arguments(found)[1:]]
-            )
+    def faked(stage):
+        return stage._replace(command=lambda found: [*FAKED, *stage.arguments(found)[1:]])
 
-        run_stages([faked(stage) for stage in make_stages(given)], given, "docs/runs.jsonl")
-        return read_runs("docs/runs.jsonl")
-
-    return SimpleNamespace(run=run, folder=tmp_path)
+    run_stages([faked(stage) for stage in make_stages(given)], given, "docs/runs.jsonl")
+    return read_runs("docs/runs.jsonl")
 
 
 MINI_STAGES = (
@@ -103,8 +98,8 @@ MINI_STAGES = (
 
 
 @pytest.mark.slow
-def test_stages(fake, capsys):
-    runs = fake.run()
+def test_stages(faked_runs, capsys):
+    runs = faked_runs
     assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
     assert runs["reference/records/64"].scores == {
         "records": 7, "pieces": 90, "pieces_per_word": 2.5, "unknown_share": 0.0,
@@ -116,8 +111,7 @@ def test_stages(fake, capsys):
     second, third = (flags_of(runs[f"reference/pretraining/{n}"]) for n in (128, 512))
     assert (second["num_train_steps"], second["num_warmup_steps"]) == ("8640", "432")
     # The second phase and the third have longer rows than the one before.
-    for number, flags in enumerate((second, third)):
-        before, length = ((64, 128), (128, 512))[number]
+    for flags, before, length in ((second, 64, 128), (third, 128, 512)):
         assert flags["init_checkpoint"] == f"out/positions/{length}"
         adapted = runs[f"reference/positions/{length}"]
         assert adapted.scores == {"positions": 512, "trained_positions": 64}
@@ -125,11 +119,9 @@ def test_stages(fake, capsys):
         assert flags_of(adapted)["max_position_embeddings"] == "512"
     assert third["eval_input_file"] == "out/records/heldout_512.tfrecord"
     assert third["input_file"] == "out/records/train_512.tfrecord"
-    masks = [
-        flags_of(runs[f"reference/records/heldout-{n}"])["max_predictions_per_seq"]
-        for n in (64, 128, 512)
-    ]
-    assert masks == ["10", "19", "77"]  # 15 % of each row, so that they are equally hard
+    for length, masks in ((64, "10"), (128, "19"), (512, "77")):  # 15 % of each row
+        records = flags_of(runs[f"reference/records/heldout-{length}"])
+        assert records["max_predictions_per_seq"] == masks
     model, random = (runs[f"reference/{n}/nsmc/seed2"] for n in ("model", "random_weights"))
     assert flags_of(model)["model_dir"] == "out/pretraining/512"
     assert "model_dir" not in flags_of(random) and "init_checkpoint" not in flags_of(random)
@@ -147,29 +139,28 @@ def flags_of(run):
     return dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
 
 
-def make_model(folder, trained):
-    """A folder that counts as a model's, with a record of its trained positions."""
-    folder.mkdir()
-    (folder / "model.ckpt-1.index").touch()
-    (folder / "pretraining.json").write_text(f'{{"trained_positions": {trained}}}')
-    return str(folder)
-
-
 def test_going_on_from_a_model(tmp_path):
     """Its vocabulary and its weights are used; the time is divided among the phases chosen."""
-    model = make_model(tmp_path / "model", trained=128)
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.ckpt-1.index").touch()
+    (model / "pretraining.json").write_text('{"trained_positions": 128}')
     given = flags(size="mini", hours=1.0, begin_with=model, lengths="128,512")
     stages = {stage.name: stage for stage in make_stages(given)}
     not_run = ("vocabulary", "records/64", "trial/64", "pretraining/64", "positions/128")
     assert list(stages) == [name for name in MINI_STAGES[:-4] if name not in not_run]
     found = {f"trial/{length}": {"seconds_per_update": 0.25} for length in (128, 512)}
     commands = {name: " ".join(stage.arguments(found)) for name, stage in stages.items()}
-    assert f"--tokenizer_dir={model} " in commands["records/128"]
-    assert f"--init_checkpoint={model}" in commands["pretraining/128"]
-    assert "--num_train_steps=12343 " in commands["pretraining/128"]  # shares of 0.6 and 0.1
-    assert "--model_dir=output/reference/pretraining/128 " in commands["positions/512"]
-    assert "--init_checkpoint=output/reference/positions/512" in commands["pretraining/512"]
-    assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
+    out = "output/reference"
+    for stage, flag in (
+        ("records/128", f"--tokenizer_dir={model} "),
+        ("pretraining/128", f"--init_checkpoint={model} "),
+        ("pretraining/128", "--num_train_steps=12343 "),  # shares of 0.6 and 0.1
+        ("positions/512", f"--model_dir={out}/pretraining/128 "),
+        ("pretraining/512", f"--init_checkpoint={out}/positions/512 "),
+        ("heldout/128", f"--model_dir={out}/pretraining/512 "),
+    ):
+        assert flag in commands[stage] + " "
 
 
 @pytest.mark.slow
