@@ -59,7 +59,7 @@ def inputs_of(values):
 def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, monkeypatch):
     """What it reads is the reader's own, this project's, or made by a command before it."""
     monkeypatch.chdir(tmp_path)
-    OWN["job.flags"](tmp_path / "job.flags")
+    bring(tmp_path, ["job.flags"])
     made, seen = {*OWN, "output/vectors"}, set()  # the folder is what vectors.sh makes
     for words, _ in (found for page in PAGES[language] for found in commands(page)):
         line = " ".join(words)

@@ -17,6 +17,7 @@ from tests.support.task_data import (
     write_questions,
 )
 from tests.support.tiny_models import tiny_model, write_config
+from tests.support.vocabularies import SPECIAL
 
 DOCS = ROOT / "docs"
 
@@ -72,33 +73,27 @@ def comment_commands(flag_file):
 
 
 def write(path, text):
+    """Writes a file with the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
+TRAIN, HELD_OUT = (
+    (ROOT / "sample_corpus" / f"{name}.txt").read_text(encoding="utf-8").strip()
+    for name in ("train", "heldout")
+)
 # How often the sample corpus is in the reader's text: a row for each of the 256 files that the flag
 # files name, and of the 64 that a guide does.
 COPIES = 4
-
-
-def bring_text(path):
-    """The sample corpus as the reader's text."""
-    text = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8").strip()
-    write(path.parent / "train.txt", "\n\n".join([text] * COPIES) + "\n")
-
-
-def bring_held_out(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "sample_corpus" / "heldout.txt", path.parent / "heldout.txt")
+LONG = {"train.txt": "\n\n".join([TRAIN] * COPIES) + "\n"}
 
 
 def bring_jsonl(path):
     """The sample corpus, a document a line."""
-    text = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")
-    rows = [json.dumps({"text": part}, ensure_ascii=False) for part in text.split("\n\n")]
-    lines = "\n".join(rows * COPIES).encode("utf-8")
+    rows = [json.dumps({"text": part}, ensure_ascii=False) for part in TRAIN.split("\n\n")]
     path.parent.mkdir(parents=True, exist_ok=True)
-    (path.parent / "corpus.jsonl.gz").write_bytes(gzip.compress(lines))
+    content = gzip.compress("\n".join(rows * COPIES).encode("utf-8"))
+    (path.parent / "corpus.jsonl.gz").write_bytes(content)
 
 
 def bring_nsmc(path):
@@ -111,35 +106,9 @@ def bring_korsts(path):
     write_published(path, "korsts", train=rows, dev=rows, test=rows)
 
 
-def bring_klue_nli(path):
-    names = ("guid", "premise", "hypothesis", "gold_label")
-    rows = [
-        dict(zip(names, (f"{i}", f"비가 {i} 온다", f"{word} 온다", label), strict=True))
-        for i in range(64)
-        for word, label in (("비", "entailment"), ("눈", "contradiction"))
-    ]
-    for split in ("train", "dev"):
-        write(path / f"klue-nli-v1.1_{split}.json", json.dumps(rows, ensure_ascii=False))
-
-
-def bring_orders(path):
-    rows = (("배송이 빨라요", "good"), ("금방 고장 났습니다", "bad")) * 8
-    text = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
-    for split in ("train", "test"):
-        write(path / f"{split}.jsonl", text)
-
-
-def bring_klue_ner(path):
-    tagged = "서울에서 왔다|B-LC I-LC O O O O O"
-    sentences = "".join(klue_sentence(f"{i:05d}-wikitree", tagged) for i in range(8))
-    for split in ("train", "dev"):
-        write(path / f"klue-ner-v1.1_{split}.tsv", KLUE_HEADER + sentences)
-
-
-def bring_names(path):
-    sentences = "이순신 B-PS\n장군은 O\n여수에서 B-LC\n싸웠다 O\n\n내일 B-DT\n만나요 O\n\n" * 8
-    for split in ("train", "dev"):
-        write(path / f"{split}.txt", sentences)
+def bring_glue(path):
+    rows = [("the book is red", 1), ("the book red is", 0)] * 8
+    write_published(path / "CoLA", "cola", train=rows, dev=rows)
 
 
 # The folder of a benchmark of questions -> its files, as they are published.
@@ -159,60 +128,71 @@ def bring_questions(path):
 
 def bring_model(path):
     """A released BERT: small, with random weights."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s"]
-    write(path / "vocab.txt", "\n".join(pieces) + "\n")
+    write(path / "vocab.txt", "\n".join([*SPECIAL, "the", "book", "is", "red", "##s", ""]))
     write_config(path / "bert_config.json", max_position_embeddings=512)
     model = tiny_model(num_hidden_layers=1, max_position_embeddings=512)
     save_google_checkpoint(model, str(path / "bert_model.ckpt"))
 
 
-def bring_glue(path):
-    rows = [("the book is red", 1), ("the book red is", 0)] * 8
-    write_published(path / "CoLA", "cola", train=rows, dev=rows)
+def twice(text, name, *splits):
+    """The files of a folder, the same for every split."""
+    return {name.format(split): text for split in splits}
 
 
-JOB = """--bert_config_file=bert_base.json
---input_file=output/train.tfrecord
---output_dir=output/job
-"""
+NAMES = ("guid", "premise", "hypothesis", "gold_label")
+NLI = [
+    dict(zip(NAMES, (f"{i}", f"비가 {i} 온다", f"{word} 온다", label), strict=True))
+    for i in range(64)
+    for word, label in (("비", "entailment"), ("눈", "contradiction"))
+]
+TAGGED = [klue_sentence(f"{i:05d}-wikitree", "서울에서 왔다|B-LC I-LC O O O O O") for i in range(8)]
+ORDERS = [{"text": "배송이 빨라요", "label": "good"}, {"text": "금방 고장", "label": "bad"}] * 8
+CONLL = "이순신 B-PS\n장군은 O\n여수에서 B-LC\n싸웠다 O\n\n내일 B-DT\n만나요 O\n\n"
 
-QUESTIONS = "text\tpositive\tnegative\n" + "언제 오나?\t내일 온다\t집이 크다\n" * 64
-SCORED = "sentence1\tsentence2\tscore\n" + "비가 온다\t눈이 온다\t2.5\n" * 64
-
-# The reader's own files in the commands: path -> a function that makes it.
+# The reader's own files in the commands: path -> its text, the files of a folder with theirs, or a
+# function that makes it.
 OWN = {
-    "data/*.txt": bring_text,
-    "bank/*.txt": bring_text,
-    "bank/words.txt": lambda path: write(path, "대출금리\n중도상환수수료\n"),
+    "data/*.txt": LONG,
+    "bank/*.txt": LONG,
+    "bank/words.txt": "대출금리\n중도상환수수료\n",
     "data/*.jsonl.gz": bring_jsonl,
-    "heldout/*.txt": bring_held_out,
-    "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
+    "heldout/*.txt": {"heldout.txt": HELD_OUT + "\n"},
+    "sentences.txt": "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n",
     "data/nsmc": bring_nsmc,
     "data/KorSTS": bring_korsts,
-    "data/KorSTS/sts-dev.tsv": lambda path: None,  # a file of these
-    "data/KorSTS/sts-test.tsv": lambda path: None,
-    "data/klue-nli-v1.1": bring_klue_nli,
-    "data/questions.tsv": lambda path: write(path, QUESTIONS),
-    "data/scored.tsv": lambda path: write(path, SCORED),
-    "data/faq.csv": lambda path: write(path, "질문,답\n환불은 언제 되나요?,사흘 뒤\n"),
-    "data/korquad/KorQuAD_v1.0_dev.json": lambda path: None,
-    "data/orders": bring_orders,
+    "data/KorSTS/sts-dev.tsv": {},  # a file of these
+    "data/KorSTS/sts-test.tsv": {},
+    "data/klue-nli-v1.1": twice(json.dumps(NLI), "klue-nli-v1.1_{}.json", "train", "dev"),
+    "data/questions.tsv": "text\tpositive\tnegative\n" + "언제 오나?\t내일 온다\t집이 크다\n" * 64,
+    "data/scored.tsv": "sentence1\tsentence2\tscore\n" + "비가 온다\t눈이 온다\t2.5\n" * 64,
+    "data/faq.csv": "질문,답\n환불은 언제 되나요?,사흘 뒤\n",
+    "data/korquad/KorQuAD_v1.0_dev.json": {},
+    "data/orders": twice("\n".join(map(json.dumps, ORDERS)), "{}.jsonl", "train", "test"),
     "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
-    "data/klue-ner-v1.1": bring_klue_ner,
-    "data/names": bring_names,
-    "data/names/new.txt": lambda path: write(path, "이순신 장군은 여수에서 싸웠다\n\n내일 가요\n"),
+    "data/klue-ner-v1.1": twice(
+        KLUE_HEADER + "".join(TAGGED), "klue-ner-v1.1_{}.tsv", "train", "dev"
+    ),
+    "data/names": twice(CONLL * 8, "{}.txt", "train", "dev"),
+    "data/names/new.txt": "이순신 장군은 여수에서 싸웠다\n\n내일 가요\n",
     "data/korquad": bring_questions,
     "data/squad": bring_questions,
     "data/korean": lambda path: bring_nsmc(path / "nsmc"),
     "uncased_L-12_H-768_A-12": bring_model,
     "data/glue": bring_glue,
-    "other/vocab.txt": lambda path: write(path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n나\n##는\n"),
-    "job.flags": lambda path: write(path, JOB),
+    "other/vocab.txt": "\n".join([*SPECIAL, "나", "##는", ""]),
+    "job.flags": "--bert_config_file=bert_base.json\n--input_file=output/train.tfrecord\n"
+    "--output_dir=output/job\n",
 }
 
 
-def bring(folder):
-    """Puts all of it into a folder."""
-    for name, make in OWN.items():
-        make(folder / name)
+def bring(folder, names=OWN):
+    """Puts all of it, or what has these names, into a folder."""
+    for name in names:
+        path, content = folder / name, OWN[name]
+        if callable(content):
+            content(path)
+        else:
+            files = {path: content} if isinstance(content, str) else content
+            for file, text in files.items():
+                write((path.parent if "*" in name else path) / file, text)
