@@ -5,7 +5,7 @@ from tests.support.paths import run_python
 
 def run_benchmark(name, *flags):
     """A finished process of a benchmark, with what it printed."""
-    return run_python("-m", f"benchmarks.{name}", *map(str, flags))
+    return run_python("-m", f"benchmarks.{name}", *flags)
 
 
 def output_of(name, *flags):

@@ -19,6 +19,7 @@ from create_pretraining_data.records.reader import open_records
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
 from tests.support.paths import ROOT
+from tests.support.vocabularies import write_pieces
 
 SYLLABLES = "가나다라마바사아자차카타파하"
 CHUNK_BYTES, BUCKET_BYTES, SHARDS = 3000, 20_000, 3
@@ -59,22 +60,18 @@ KILLS = {
 def make_corpus(folder):
     """Writes text.txt, in some twenty chunks, the same in other forms, and its vocabulary."""
     rng = random.Random(0)
-    documents = [
-        [
-            " ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(6))
-            for _ in range(rng.randint(1, 9))
-        ]
-        for _ in range(200)
-    ]
-    documents += [["가"], ["뷁"]]  # too short
-    text = "\n\n".join("\n".join(document) for document in documents)
+
+    def sentence():
+        return " ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(6))
+
+    documents = ["\n".join(sentence() for _ in range(rng.randint(1, 9))) for _ in range(200)]
+    documents += ["가", "뷁"]  # too short
+    text = "\n\n".join(documents)
     (folder / "text.txt").write_text(text)
     (folder / "text.txt.gz").write_bytes(gzip.compress(text.encode()))
-    lines = [json.dumps({"text": "\n".join(document)}) for document in documents]
+    lines = [json.dumps({"text": document}) for document in documents]
     (folder / "text.jsonl").write_text("\n".join(lines))
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces = [*special, *SYLLABLES[1:], *(f"##{c}" for c in SYLLABLES)]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    write_pieces(folder, [*SYLLABLES[1:], *(f"##{c}" for c in SYLLABLES)])
     return folder
 
 
@@ -208,12 +205,8 @@ def is_alive(pid):
 
 def descendants(pid):
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-        found = [
-            int(child)
-            for task in tasks
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
-        ]
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        found = [int(child) for task in tasks for child in task.read_text().split()]
     except FileNotFoundError:
         return []
     return [*found, *(d for child in found for d in descendants(child))]

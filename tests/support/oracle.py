@@ -19,12 +19,8 @@ def gelu(x):
 
 def activation(name):
     """The function that hidden_act names; an empty name means none."""
-    functions = {
-        "gelu": gelu,
-        "relu": lambda x: np.maximum(x, 0),
-        "tanh": np.tanh,
-        "linear": lambda x: x,
-    }
+    relu, linear = (lambda x: np.maximum(x, 0)), (lambda x: x)
+    functions = {"gelu": gelu, "relu": relu, "tanh": np.tanh, "linear": linear}
     return functions[(name or "linear").lower()]
 
 
@@ -65,32 +61,29 @@ def attention(weights, name, x, input_mask, heads):
     return np.concatenate(outputs, axis=-1), np.stack(probabilities, axis=1)
 
 
+# Part of a block -> its name in BERT's and in ALBERT's checkpoints.
+PARTS = {
+    "attention": ("attention/self", "attention_1/self"),
+    "attention_output": ("attention/output/dense", "attention_1/output/dense"),
+    "attention_norm": ("attention/output/LayerNorm", "LayerNorm"),
+    "intermediate": ("intermediate/dense", "ffn_1/intermediate/dense"),
+    "output": ("output/dense", "ffn_1/intermediate/output/dense"),
+    "output_norm": ("output/LayerNorm", "LayerNorm_1"),
+}
+
+
 def block_names(config):
-    """For every block that runs, in order, Google's names of its five parts."""
-    if not hasattr(config, "num_hidden_groups"):
-        for i in range(config.num_hidden_layers):
-            layer = f"bert/encoder/layer_{i}"
-            yield {
-                "attention": f"{layer}/attention/self",
-                "attention_output": f"{layer}/attention/output/dense",
-                "attention_norm": f"{layer}/attention/output/LayerNorm",
-                "intermediate": f"{layer}/intermediate/dense",
-                "output": f"{layer}/output/dense",
-                "output_norm": f"{layer}/output/LayerNorm",
-            }
-        return
-    for i in range(config.num_hidden_layers):
-        group = i * config.num_hidden_groups // config.num_hidden_layers
-        for k in range(config.inner_group_num):
-            inner = f"bert/encoder/transformer/group_{group}/inner_group_{k}"
-            yield {
-                "attention": f"{inner}/attention_1/self",
-                "attention_output": f"{inner}/attention_1/output/dense",
-                "attention_norm": f"{inner}/LayerNorm",
-                "intermediate": f"{inner}/ffn_1/intermediate/dense",
-                "output": f"{inner}/ffn_1/intermediate/output/dense",
-                "output_norm": f"{inner}/LayerNorm_1",
-            }
+    """For every block that runs, in order, Google's names of its parts."""
+    layers, groups = config.num_hidden_layers, getattr(config, "num_hidden_groups", 0)
+    places = [f"layer_{i}" for i in range(layers)]
+    if groups:
+        places = [
+            f"transformer/group_{i * groups // layers}/inner_group_{k}"
+            for i in range(layers)
+            for k in range(config.inner_group_num)
+        ]
+    for place in places:
+        yield {part: f"bert/encoder/{place}/{names[groups > 0]}" for part, names in PARTS.items()}
 
 
 def encode(weights, config, batch):

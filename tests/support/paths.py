@@ -60,18 +60,21 @@ def is_for_types(node):
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
+def environment_with(**variables):
+    """The environment, in which Python finds the project, with these variables."""
+    paths = os.pathsep.join([PYTHONPATH, os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": paths, **variables}
+
+
 def run_python(*words, cwd=ROOT, **options):
     """Runs Python in the root, or elsewhere; what `subprocess.run` returns, with text."""
-    return subprocess.run(
-        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, **options
-    )
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **options)
 
 
 def printed_by(*words, cwd=ROOT, timeout=None, **environment):
     """What Python prints, which finds the project and must end well."""
-    paths = os.pathsep.join([PYTHONPATH, os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths, **environment}
-    done = run_python(*map(str, words), cwd=cwd, env=environment, timeout=timeout)
+    done = run_python(*words, cwd=cwd, env=environment_with(**environment), timeout=timeout)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 

@@ -14,7 +14,6 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 
@@ -26,7 +25,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from bert_common.background import NAME as BACKGROUND
 from bert_tf.summaries.reporter import Reporter
 from run_scripts import classifier, extract_features, pretrain, programs
-from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.paths import environment_with, run_python
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import SENTENCE_PIECES, single_rows, write_splits
 from tests.support.tiny_models import optimize_graphs, write_config
@@ -94,15 +93,7 @@ class Job:
 
     def run_apart(self, *arguments, environment=None, **options):
         """Runs Python with the arguments, with `options` of `subprocess.run`; what that returns."""
-        paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
-        return subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
-            capture_output=True,
-            text=True,
-            **options,
-        )
+        return run_python(*arguments, env=environment_with(**(environment or {})), **options)
 
     def kill(self, where, step, number="SIGKILL", **flags):
         """Runs the program in another process that gets a signal at a place as above."""

@@ -51,8 +51,7 @@ def text_of(documents):
 
 def make_sequences(text, index, rules, balance, rng):
     """`make_pairs`, assembled: a list of `Sequence`."""
-    pairs = make_pairs(text, index, rules, balance, rng)
-    return sequences_of(text, pairs, rules)
+    return sequences_of(text, make_pairs(text, index, rules, balance, rng), rules)
 
 
 def sequences_of(text, pairs, rules):
@@ -67,15 +66,12 @@ def row_of(made, row, labelled=True):
     """A row of `Sequences` as a `Sequence`."""
     length, border = int(made.lengths[row]), int(made.borders[row])
     starts = np.flatnonzero(made.word_starts[row]).tolist()
-    ends = [*starts[1:], length]
-    ends = [
-        min(e, border - 1 if s < border else length - 1) for s, e in zip(starts, ends, strict=True)
+    words = [
+        (start, min(end, (border if start < border else length) - 1))  # without [SEP]
+        for start, end in zip(starts, [*starts[1:], length], strict=True)
     ]
-    label = int(made.labels[row]) if labelled else None
-    segments = [0] * border + [1] * (length - border)
-    return Sequence(
-        made.ids[row, :length].tolist(), segments, list(zip(starts, ends, strict=True)), label
-    )
+    ids, segments = made.ids[row, :length].tolist(), [0] * border + [1] * (length - border)
+    return Sequence(ids, segments, words, int(made.labels[row]) if labelled else None)
 
 
 def sequences_from(rows, width=None):
@@ -158,16 +154,11 @@ def stored_sequences(records):
                 assert r["sequence_starts"][number - 1] == start
                 assert (r["position_ids"][places] == np.arange(len(places))).all()
                 assert r.get("next_sentence_weights", np.ones(number))[number - 1] == 1
-            found.append(
-                (
-                    tuple(r["input_ids"][places]),
-                    tuple(r["segment_ids"][places]),
-                    tuple(r.get("token_boundary", index * 0)[places]),
-                    tuple(r["masked_lm_positions"][inside] - start),
-                    tuple(r["masked_lm_ids"][inside]),
-                    r["next_sentence_labels"][number - 1] if "next_sentence_labels" in r else None,
-                )
-            )
+            labels = r.get("next_sentence_labels")
+            rows = [r["input_ids"][places], r["segment_ids"][places]]
+            rows += [r.get("token_boundary", index * 0)[places]]
+            rows += [r["masked_lm_positions"][inside] - start, r["masked_lm_ids"][inside]]
+            found.append((*map(tuple, rows), None if labels is None else labels[number - 1]))
     return collections.Counter(found)
 
 

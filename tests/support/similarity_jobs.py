@@ -13,30 +13,25 @@ class SimilarityJob(ClassifierJob):
     name, main = "run_similarity.py", staticmethod(similarity.main)
 
 
-def rows_of(form, count, seed=0):
-    """Sentences that are good or bad; those of the same kind belong together."""
-    draw = np.random.default_rng(seed)
-    rows = []
-    for number in range(count):
-        kinds = (GOOD, BAD)[:: 1 if number % 2 else -1]
-        texts = [sentence(draw, kinds[0]), sentence(draw, kinds[0]), sentence(draw, kinds[1])]
-        alike = bool(draw.integers(2))
-        row = {
-            "scored": [texts[0], texts[1 if alike else 2], 5 * alike],
-            "pairs": texts[:2],
-            "triples": texts,
-            "texts": texts[:1],
-        }
-        rows.append(row[form])
-    return rows
-
-
 HEADERS = {
     "scored": ["text", "second", "score"],
     "pairs": ["text", "second"],
     "triples": ["text", "second", "third"],
     "texts": ["text"],
 }
+
+
+def rows_of(form, count, seed=0):
+    """Sentences that are good or bad; those of the same kind belong together."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        one, other = (GOOD, BAD)[:: 1 if number % 2 else -1]
+        texts = [sentence(draw, kind) for kind in (one, one, other)]
+        alike = bool(draw.integers(2))
+        scored = [texts[0], texts[1 if alike else 2], 5 * alike]
+        rows.append(scored if form == "scored" else texts[: len(HEADERS[form])])
+    return rows
 
 
 def write(job, train="scored", dev="scored", **others):

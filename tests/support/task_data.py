@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 
+from tests.support.vocabularies import SPECIAL, write_lines
 from tokenization import KoreanTokenizer
 
 # === SQuAD ===
@@ -23,8 +24,7 @@ QUESTION_PIECES = """
 
 def write_tokenizer(folder, **switches):
     """A tokenizer that knows every piece of the contexts."""
-    path = folder / "vocab.txt"
-    path.write_text("".join(f"{piece}\n" for piece in QUESTION_PIECES.split()), encoding="utf-8")
+    path = write_lines(folder / "vocab.txt", QUESTION_PIECES.split())
     return KoreanTokenizer(path, **switches)
 
 
@@ -68,16 +68,15 @@ RACE_WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "s
 
 def race_article(draw, number, questions=2):
     """A text, and questions whose right option is the only one with the word "yes"."""
-    options, answers = [], []
+    made = {"questions": ["which _ ?", "what ?"][:questions], "options": [], "answers": []}
     for _ in range(questions):
         right = draw.randrange(4)
-        each = [" ".join(draw.choices(RACE_WORDS, k=2)) for _ in range(4)]
-        each[right] += " yes"
-        options.append(each)
-        answers.append("ABCD"[right])
+        options = [" ".join(draw.choices(RACE_WORDS, k=2)) for _ in range(4)]
+        options[right] += " yes"
+        made["options"].append(options)
+        made["answers"].append("ABCD"[right])
     text = " ".join(draw.choices(RACE_WORDS, k=draw.randrange(5, 40)))
-    return {"article": f"{text} {number}", "questions": ["which _ ?", "what ?"][:questions],
-            "options": options, "answers": answers}  # fmt: skip
+    return {"article": f"{text} {number}", **made}
 
 
 def write_race(folder, **articles):
@@ -138,9 +137,8 @@ KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
 def klue_sentence(name, tagged):
     """A sentence of KLUE's file; `tagged` is the characters, a "|", their tags."""
     text, tags = tagged.split("|")
-    lines = [f"## klue-ner-v1_dev_{name}\t<{text}>"]
-    lines += [f"{character}\t{tag}" for character, tag in zip(text, tags.split(), strict=True)]
-    return "\n".join(lines) + "\n\n"
+    lines = [f"{letter}\t{tag}\n" for letter, tag in zip(text, tags.split(), strict=True)]
+    return f"## klue-ner-v1_dev_{name}\t<{text}>\n{''.join(lines)}\n"
 
 
 # === Tables as they are published ===
@@ -163,10 +161,7 @@ def write_published(folder, name, **splits):
     file, header, line = PUBLISHED[name]
     folder.mkdir(parents=True, exist_ok=True)
     for split, rows in splits.items():
-        lines = [
-            line.format(i=i, text=row[0], second=row[1], label=row[-1])
-            for i, row in enumerate(rows)
-        ]
+        lines = [line.format(i=i, text=r[0], second=r[1], label=r[-1]) for i, r in enumerate(rows)]
         (folder / file.format(split)).write_text(header + "".join(lines), encoding="utf-8")
     return folder
 
@@ -175,7 +170,7 @@ def write_published(folder, name, **splits):
 
 MNLI = ("index", "sentence1", "sentence2", "label1", "gold_label")
 GOOD, BAD, OTHER = ["good", "nice", "fun"], ["bad", "dull", "sad"], ["the", "film", "is", "a", "so"]
-SENTENCE_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *OTHER]
+SENTENCE_PIECES = [*SPECIAL, *GOOD, *BAD, *OTHER]
 
 
 def sentence(rng, words, length=5):

@@ -25,7 +25,7 @@ INSIDE = [
 ]  # fmt: skip
 
 
-def write_vocabulary(path, marker, prefix="##", unknown="word"):
+def write_vocabulary(path, marker="", prefix="##", unknown="word"):
     """A vocabulary with all jamo, with some pieces that end in the marker."""
     begin = [*BEGIN, *INITIALS]
     inside = [*INSIDE, *INITIALS, *LATER_JAMO]
@@ -48,15 +48,11 @@ def korean_tokenizers(folder):
     ):
         if at == "eojeol" and unknown == "word":
             continue
-        switches[f"{unknown}-{prefix}-{marker}-{at}-{rest}"] = {
-            "unknown": unknown,
-            "continuation_prefix": prefix,
-            "word_end_marker": marker,
-            "word_end_marker_at": at,
-            **dict.fromkeys(("jamo_fallback", "fold_width", "drop_invisible"), rest),
-            "shorten_runs": 2 * rest,
-            "do_lower_case": rest,
-        }
+        pieces = {"unknown": unknown, "continuation_prefix": prefix, "shorten_runs": 2 * rest}
+        marks = {"word_end_marker": marker, "word_end_marker_at": at}
+        others = ("jamo_fallback", "fold_width", "drop_invisible", "do_lower_case")
+        name = f"{unknown}-{prefix}-{marker}-{at}-{rest}"
+        switches[name] = {**pieces, **marks, **dict.fromkeys(others, rest)}
     all_on = switches["character-##-\u2581-eojeol-True"]
     marked = switches["word--_-word-False"]
     for split in ("split_punctuation", "split_chinese_characters"):
@@ -80,13 +76,9 @@ def korean_tokenizers(folder):
     switches["NFKC, lower"] = all_on | {"normalization": "NFKC", "fold_width": False}
     made = []
     for number, (name, chosen) in enumerate(switches.items()):
-        path = folder / f"{number}.txt"
-        write_vocabulary(
-            path,
-            chosen.get("word_end_marker", ""),
-            chosen.get("continuation_prefix", "##"),
-            chosen.get("unknown", "word"),
-        )
+        names = {"marker": "word_end_marker", "prefix": "continuation_prefix", "unknown": "unknown"}
+        given = {name: chosen[switch] for name, switch in names.items() if switch in chosen}
+        path = write_vocabulary(folder / f"{number}.txt", **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of more jamo than syllables
             made.append((name, KoreanTokenizer(path, **chosen)))
@@ -95,7 +87,7 @@ def korean_tokenizers(folder):
 
 def full_tokenizers(folder):
     """Pairs of a name and a FullTokenizer."""
-    path = write_vocabulary(folder / "full.txt", "")
+    path = write_vocabulary(folder / "full.txt")
     return [(f"full-{lower}", FullTokenizer(path, lower)) for lower in (True, False)]
 
 

@@ -2,13 +2,12 @@
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
 import time
 
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, environment_with
 
 # For everything: importing TensorFlow takes most of it, on a busy machine half a minute.
 DEADLINE = 180
@@ -17,12 +16,11 @@ DEADLINE = 180
 class Worker:
     """A `subprocess.Popen`, `process`, with its output."""
 
-    def __init__(self, command, environment, out, err):
-        self._out, self._err = out, err
-        with open(out, "w") as stdout, open(err, "w") as stderr:
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=stdout, stderr=stderr
-            )
+    def __init__(self, command, environment, folder, index):
+        self._out, self._err = (folder / f"worker{index}.{name}" for name in ("out", "err"))
+        with open(self._out, "w") as out, open(self._err, "w") as err:
+            files = {"stdout": out, "stderr": err}
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, **files)
 
     @property
     def stdout(self):
@@ -72,17 +70,15 @@ def start_workers(program, folder, count=2, environments=()):
         for index in range(count):
             task = {"type": "worker", "index": index}
             arguments = map(str, program(index) if callable(program) else program)
-            environment = {
-                **os.environ,
+            variables = {
                 "CUDA_VISIBLE_DEVICES": "",
                 "KERAS_BACKEND": "tensorflow",
-                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
                 "TF_CPP_MIN_LOG_LEVEL": "3",
                 "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task}),
                 **(environments[index] if index < len(environments) else {}),
             }
-            out, err = (folder / f"worker{index}.{name}" for name in ("out", "err"))
-            workers.append(Worker([sys.executable, *arguments], environment, out, err))
+            command = [sys.executable, *arguments]
+            workers.append(Worker(command, environment_with(**variables), folder, index))
         yield workers
     finally:
         for worker in workers:

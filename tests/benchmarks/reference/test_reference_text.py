@@ -64,13 +64,13 @@ def test_text_of_dev_and_test_parts_is_left_out():
     tagged = "세종대왕은 훈민정음을 만들어 백성들이 글을 쉽게 배우도록 하였다"
     write_tasks(Path("tasks"), review, context, tagged)
     kept = "아주 다른 글이며 어디에도 나오지 않는 문장이라서 그대로 남아 있어야 한다"
-    lines = (
-        *(kept, context.replace(" ", "  ")[:50], ""),
-        *(kept, tagged, ""),
-        *(kept, "서울은 대한민국의 수도", ""),
-        "머리말 " + review * 2,
+    documents = (
+        f"{kept}\n{context.replace(' ', '  ')[:50]}",
+        f"{kept}\n{tagged}",
+        f"{kept}\n서울은 대한민국의 수도",
+        f"머리말 {review * 2}",
     )
-    Path("a.txt").write_text("\n".join(lines))
+    Path("a.txt").write_text("\n\n".join(documents))
     Path("reviews.txt").write_text(f"{review}\n재미있다\n{kept}\n")
     Path("held.txt").write_text("다.\n")
     given = {"corpus": "a.txt", "held_out": "held.txt", "reviews": "reviews.txt"}

@@ -13,12 +13,11 @@ from model_formats.pretraining_objectives import objective_of
 from run_scripts.conversion import export_model
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import SIZES
+from tests.support.vocabularies import SPECIAL, write_lines
 from tokenization import FullTokenizer
 
-PIECES = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s", "나", "##는",
-    "학교", "##에", "갔", "##다", ".", "?",
-]  # fmt: skip
+WORDS = ("the", "book", "is", "red", "##s", "나", "##는", "학교", "##에", "갔", "##다", ".", "?")
+PIECES = [*SPECIAL, *WORDS]
 
 # A folder's settings are None where no value is given here.
 VALUES = {
@@ -80,8 +79,7 @@ def write_model(folder, kind="bert", task="pretraining", sizes=None, names=(), *
         settings: changes to what finetuning.json records.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
+    vocabulary = write_lines(folder / "vocab.txt", PIECES)
     width = {"embedding_size": 16} if kind in ("albert", "electra") else {}
     width |= {"hidden_act": "gelu_erf"} if kind == "electra" else {}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

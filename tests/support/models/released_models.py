@@ -12,12 +12,13 @@ import numpy as np
 from bert_tf.checkpoint import write_arrays
 from tests.support.paths import TEST_DATA
 from tests.support.task_data import WORDS
+from tests.support.vocabularies import SPECIAL, write_lines
 from tokenization import SentencePieceTokenizer
 
 DATA = TEST_DATA
 SPM_MODEL = DATA / "tokenization" / "spm_small.model"
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "what", "yes", "number", "?", "."]
+PIECES = [*SPECIAL, *WORDS, "what", "yes", "number", "?", "."]
 
 # What small models have in the place of the real sizes; positions are as many as the hidden size.
 SIZE = 32
@@ -56,20 +57,16 @@ def config(source, small):
     (path,) = (DATA / "checkpoints" / source).glob("*_config.json")
     values = json.loads(path.read_text())
     if small:
-        sizes = {
-            name: SMALL[source].get(value, value)
-            for name, value in values.items()
-            if name.endswith(("_size", "_embeddings"))
-        }
-        values |= {**sizes, "num_hidden_layers": LAYERS, "num_attention_heads": 4}
+        sized = [name for name in values if name.endswith(("_size", "_embeddings"))]
+        values |= {name: SMALL[source].get(values[name], values[name]) for name in sized}
+        values |= {"num_hidden_layers": LAYERS, "num_attention_heads": 4}
     return path.name, values
 
 
 def write_weights(prefix, source, small):
-    rng = np.random.default_rng(0)
-    table = variables(source, small)
-    scaled = {name: 0.02 * rng.standard_normal(shape, np.float32) for name, shape in table.items()}
-    write_arrays(str(prefix), {name: np.asarray(each, np.float32) for name, each in scaled.items()})
+    rng, table = np.random.default_rng(0), variables(source, small)
+    drawn = {name: rng.standard_normal(shape, np.float32) for name, shape in table.items()}
+    write_arrays(str(prefix), {name: np.asarray(0.02 * x, np.float32) for name, x in drawn.items()})
 
 
 def write_bert(folder, small=True):
@@ -78,7 +75,7 @@ def write_bert(folder, small=True):
     name, values = config(BERT, small)
     (folder / name).write_text(json.dumps(values))
     pieces = PIECES + [f"[unused{i}]" for i in range(values["vocab_size"] - len(PIECES))]
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    write_lines(folder / "vocab.txt", pieces)
     write_weights(folder / "bert_model.ckpt", BERT, small)
     return folder
 
@@ -90,7 +87,7 @@ def write_albert(folder, small=True):
     (folder / name).write_text(json.dumps({**values, "layers_to_keep": []}))
     (folder / "30k-clean.model").write_bytes(SPM_MODEL.read_bytes())
     tokenizer = SentencePieceTokenizer(SPM_MODEL)
-    (folder / "30k-clean.vocab").write_text("".join(f"{piece}\t0\n" for piece in tokenizer.vocab))
+    write_lines(folder / "30k-clean.vocab", (f"{piece}\t0" for piece in tokenizer.vocab))
     write_weights(folder / "model.ckpt-best", ALBERT, small)
     return folder
 

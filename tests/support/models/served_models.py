@@ -6,10 +6,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import AlbertConfig, AlbertModel
-from bert_tf import BertConfig, BertModel
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
+from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
 from tests.support.models.model_folders import write_model
@@ -23,14 +22,9 @@ def loaded_model(make_head, task, tokenizer, settings, kind="bert", positions=No
     """A `LoadedModel` with random weights; `make_head` puts a head on an encoder."""
     keras.utils.set_random_seed(3)
     sizes = {**SIZES, "vocab_size": tokenizer.vocab_size, **WEIGHTS, **sizes}
-    if kind == "albert":
-        config = AlbertConfig(**{"embedding_size": 16, **sizes})
-        encoder = AlbertModel(config)
-    else:
-        config = BertConfig(**sizes)
-        encoder = BertModel(config)
-    model = make_head(encoder)
-    labels = settings.get("labels") or ""
+    width = {"embedding_size": 16} if kind == "albert" else {}
+    config = ENCODERS[kind].config(**width | sizes)
+    model, labels = make_head(ENCODERS[kind].model_class(config)), settings.get("labels") or ""
     return LoadedModel(
         model=model, task=task, model_type=kind, config=config, tokenizer=tokenizer,
         labels=tuple(labels.split(",")) if labels else (), missing=(), settings=settings,
