@@ -98,7 +98,7 @@ MINI_STAGES = (
 
 
 @pytest.mark.slow
-def test_stages(faked_runs, capsys):
+def test_stages(capsys, faked_runs):  # in this order: it captures what the stages print
     runs = faked_runs
     assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
     assert runs["reference/records/64"].scores == {
