@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
 from bert_tf.block_costs import TransformerBlockCosts
-from bert_tf.checkpoint import google_arrays, write_arrays
 from bert_tf.layers import SelfAttention, TransformerBlock, dense
 from bert_tf.memory_estimate import count_parts
 from bert_tf.model import GOOGLE_NAMES
@@ -25,7 +24,7 @@ from model_formats.runtimes.check import sample_inputs
 from model_formats.runtimes.ids_graph import make_graph
 from model_formats.saved_model import pretraining
 from run_scripts.tools import fill_masks
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import drop_weights, write_folder
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, SIZES
@@ -49,9 +48,8 @@ class GatedConfig(BertConfig):
     block = GatedCosts
 
     def count_parts(self):
-        positions = self.max_position_embeddings * self.embedding_size
-        parts = super().count_parts()
-        return {**parts, "positions": parts["positions"] - positions}
+        parts, untrained = super().count_parts(), self.max_position_embeddings * self.embedding_size
+        return {**parts, "positions": parts["positions"] - untrained}
 
 
 class RotaryAttention(SelfAttention):
@@ -120,33 +118,25 @@ class GatedModel(BertModel):
 @pytest.fixture(autouse=True)
 def record(monkeypatch):
     """The row of the table, with ALBERT's defaults of flags."""
-    row = dataclasses.replace(
-        BERT,
-        name="gated",
-        title="Gated",
-        config=GatedConfig,
-        model=f"{__name__}.GatedModel",
-        config_file="gated_config.json",
-        defaults="albert",
-    )
+    names = {"name": "gated", "title": "Gated", "config_file": "gated_config.json"}
+    classes = {"config": GatedConfig, "model": f"{__name__}.GatedModel"}
+    row = dataclasses.replace(BERT, **names, **classes, defaults="albert")
     monkeypatch.setitem(ENCODERS, "gated", row)
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder of a pre-trained model of this kind."""
-    write_folder(tmp_path / "m", "gated")
-    return tmp_path / "m"
+    write_folder(tmp_path, "gated")
+    return tmp_path
 
 
 def test_exports_have_all_of_its_outputs(folder):
     loaded = load_folder(str(folder))
     inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
     places = np.tile(np.arange(9), (2, 1))
-    expected = {
-        **loaded.model.encoder(inputs),
-        **loaded.model({**inputs, "masked_lm_positions": places}),
-    }
+    whole = loaded.model({**inputs, "masked_lm_positions": places})
+    expected = {**loaded.model.encoder(inputs), **whole}
     found = make_graph(loaded, "int32")(*inputs.values())
     assert sorted(found) == [
         "masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"
@@ -164,9 +154,7 @@ def test_exports_have_all_of_its_outputs(folder):
 
 def test_a_checkpoint_without_its_pooler(folder, capsys):
     """Vectors and guesses need none; an export leaves out what depends on it."""
-    arrays = google_arrays(str(folder / "model.ckpt-3"))
-    kept = {name: arrays.read(name) for name in arrays.shapes if "/pooler/" not in name}
-    write_arrays(str(folder / "model.ckpt-3"), kept)
+    drop_weights(folder / "model.ckpt-3", "/pooler/")
     loaded = load_folder(str(folder))
     assert {name.rsplit("/", 1)[0] for name in loaded.missing} == {"gated/core/pooler/dense"}
     assert loaded.lacks_part("pooler") and [*loaded.head_outputs()] == ["masked_lm_logits"]

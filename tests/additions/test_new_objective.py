@@ -96,9 +96,8 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     before = evaluator.run()
     assert evaluator.score(before) == -before["odd_tokens_loss"]
     batch, losses = random_batch(0), []
-    with Reporter(
-        tmp_path, model.objective, num_train_steps=20, batch_size=8, summary_steps=20
-    ) as reporter:
+    options = {"num_train_steps": 20, "batch_size": 8, "summary_steps": 20}
+    with Reporter(tmp_path, model.objective, **options) as reporter:
         for i in range(20):
             metrics = {**step(tensors(batch)), "input_seconds": 0.0}
             losses.append(float(metrics["loss"]))
@@ -112,19 +111,16 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     assert after["loss"] < before["loss"] and after["examples"] == 20
     tags = {tag for tag in curves(tmp_path) if tag.startswith(("loss/", "accuracy/"))}
     assert tags == {"loss/total", "accuracy/odd_tokens"}
-    assert curves(tmp_path / "eval")["accuracy/odd_tokens"] == [
-        (20, pytest.approx(after["odd_tokens_accuracy"]))
-    ]
+    drawn = curves(tmp_path / "eval")["accuracy/odd_tokens"]
+    assert drawn == [(20, pytest.approx(after["odd_tokens_accuracy"]))]
 
 
 def assert_exported(loaded, folder):
     """Exports have its head, or say that they cannot."""
     assert isinstance(loaded.model, OddTokens) and loaded.missing == ()
     ids = np.ones((2, 5), np.int32)
-    found, expected = (
-        make_graph(loaded, "int32")(ids, ids, 0 * ids),
-        loaded.model({"input_ids": ids}),
-    )
+    found = make_graph(loaded, "int32")(ids, ids, 0 * ids)
+    expected = loaded.model({"input_ids": ids})
     np.testing.assert_allclose(found["odd_logits"], expected["odd_logits"], atol=1e-6)
     with pytest.raises(InputError, match="a name for every weight of BERT .* Received: odd/kernel"):
         named_arrays(loaded, choose_architecture(loaded))
@@ -188,10 +184,8 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
     assert job.run(objective="odd", num_train_steps=2, do_eval=True) == 0
     assert "(half of them are odd)" in capsys.readouterr().out
-    found = results(job.output)
-    assert set(found) == {
-        "odd_tokens_loss", "odd_tokens_accuracy", "loss", "examples", "global_step"
-    }  # fmt: skip
+    measured = {"odd_tokens_loss", "odd_tokens_accuracy", "loss", "examples", "global_step"}
+    assert set(results(job.output)) == measured
     assert "accuracy/odd_tokens" in curves(job.output)
     assert_exported(load_folder(str(job.output)), tmp_path)
     # Its encoder alone, as fine-tuning reads it.

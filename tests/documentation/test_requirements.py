@@ -44,14 +44,12 @@ def test_every_dependency_is_pinned_within_its_range(name):
 def test_what_the_program_writes():
     module = update()
     assert {name: tuple(extras.split(",")) for name, extras in module.EXTRAS.items()} == FILES
-    report = {
-        "install": [
-            {"metadata": {"name": "b_c", "version": "2"}, "download_info": {"url": "https://x"}},
-            {"metadata": {"name": "A", "version": "1.0"}, "download_info": {"url": "file:///y"}},
-            {"metadata": {"name": "own", "version": "1"}, "download_info": {"dir_info": {}}},
-        ]
-    }
-    text = module.lines_of(module.versions_of(report), "korean")
+    given = (("b_c", "2", "url"), ("A", "1.0", "url"), ("own", "1", "dir_info"))
+    install = [
+        {"metadata": {"name": name, "version": version}, "download_info": {kind: {}}}
+        for name, version, kind in given
+    ]
+    text = module.lines_of(module.versions_of({"install": install}), "korean")
     assert text.splitlines()[2:] == ["A==1.0", "b_c==2"]
 
 

@@ -36,19 +36,12 @@ def code_messages():
     messages = set()
     for path in (path for path in MODULES if path.parts[0] in WHEEL):
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        messages |= {
-            message_template(node)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp)
-            and id(node) not in docstrings
-        }
+        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (
+            n for n in ast.walk(tree) if isinstance(n, ast.JoinedStr | ast.Constant | ast.BinOp)
+        )
+        messages |= {message_template(node) for node in texts if node not in docstrings}
     return messages
-
-
-def own_text(quote):
-    """What a quote says itself, without its placeholders."""
-    return PLACEHOLDER.sub("", quote).strip(" .:,;-")
 
 
 def is_quote_of(quote, message):
@@ -75,7 +68,8 @@ def test_every_entry_is_of_a_message():
     messages = code_messages()
     unknown = [q for q in quotes(PAGES[0]) if not any(is_quote_of(q, m) for m in messages)]
     assert unknown == []
-    assert [quote for quote in quotes(PAGES[0]) if len(own_text(quote)) < SHORT] == []
+    own = {quote: PLACEHOLDER.sub("", quote).strip(" .:,;-") for quote in quotes(PAGES[0])}
+    assert [quote for quote, text in own.items() if len(text) < SHORT] == []
 
 
 def test_both_languages_have_the_same_entries():

@@ -11,14 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
 from benchmarks.common import parser_of
 from benchmarks.reference import measure, program
 from benchmarks.reference.ledger import read_runs
 from benchmarks.reference.program import run_stages
 from benchmarks.reference.stages import make_stages
+from create_pretraining_data.records.tfrecord import frame
 from tests.support.paths import PYTHONPATH, ROOT
-from tests.support.reference_files import write_events
 from tests.support.task_data import write_published
 
 # Stands for every program: writes what the next stages read of its results.
@@ -67,6 +70,20 @@ def flags(**given):
     """The parsed command line of a reference run."""
     typed = [f"--{name}={value}" for name, value in given.items()]
     return parser_of(program.__doc__, program.FLAGS).parse_args(typed)
+
+
+def write_events(path, seconds):
+    """Event files as TensorFlow 2 writes them: scalars every ten updates, beside a text."""
+    with open(path, "wb") as file:
+        for i, value in enumerate(seconds, 1):
+            summary = Summary()
+            for tag, number in (("throughput/step_seconds", value), ("loss/masked_lm", value * 10)):
+                tensor = TensorProto(dtype=1, tensor_content=np.float32(number).tobytes())
+                point = summary.value.add(tag=tag, tensor=tensor)
+                point.metadata.plugin_data.plugin_name = "scalars"
+            tensor = TensorProto(dtype=7, string_val=[b"guesses"])
+            summary.value.add(tag="a", tensor=tensor).metadata.plugin_data.plugin_name = "text"
+            file.write(frame(Event(step=10 * i, summary=summary).SerializeToString()))
 
 
 @pytest.fixture
