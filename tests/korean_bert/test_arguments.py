@@ -178,9 +178,6 @@ def test_two_poolings_by_turns_make_two_graphs(model, monkeypatch):
     for pooling in ("mean", "max") * 3:
         model.embed("나는", pooling=pooling)
     assert len(made) == 2
-    for layer in range(3):
-        model.embed("나는", layers=[layer, 0])
-    assert len(model._vectors._graphs) == vector_graphs.MOST_GRAPHS
 
 
 def write_words(folder, words):

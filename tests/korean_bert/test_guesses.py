@@ -7,7 +7,6 @@ import pytest
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
-from finetuning.metrics import largest
 from korean_bert import load_model
 from korean_bert.guesses import MaskGuesser, PieceKinds, text_of
 from korean_bert.masked_text import encode_masked
@@ -198,12 +197,3 @@ def test_a_search_asks_before_each_mask(model):
 
     with pytest.raises(TimeoutError):
         model.fill_mask(TEXT, max_pieces=2, before_each=stop)
-
-
-def test_the_largest_in_order():
-    rng = np.random.default_rng(0)
-    for count in (1, 3, 10, 40):
-        values = rng.integers(0, 8, 20).astype(float)
-        values[3] = -np.inf
-        expected = np.argsort(-values, kind="stable")[:count]
-        np.testing.assert_array_equal(largest(values, count), expected)

@@ -1,4 +1,4 @@
-"""Every kind of folder and checkpoint becomes a model in Python."""
+"""What korean_bert names; every kind of folder and checkpoint becomes a model in Python."""
 
 import json
 import pickle
@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+import korean_bert
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER
@@ -20,6 +21,27 @@ from tests.support.refusals import refused
 from tokenization import FullTokenizer
 
 TEXT = "the book is red"
+
+NAMES = [
+    "load_model", "Model", "InputError", "FullTokenizer", "HuggingFaceTokenizer", "KoreanTokenizer",
+    "SentencePieceTokenizer", "load_tokenizer", "save_tokenizer", "BertConfig", "BertModel",
+    "PretrainingModel", "load_google_checkpoint", "AlbertConfig", "AlbertModel",
+]  # fmt: skip
+
+
+def test_every_name_is_there():
+    """That they bring no TensorFlow in before they are used is in test_layering.py."""
+    assert set(korean_bert.__all__) == set(NAMES) <= set(dir(korean_bert))
+    assert [getattr(korean_bert, name).__name__ for name in NAMES] == NAMES
+    with pytest.raises(AttributeError, match="no attribute 'load_models'"):
+        korean_bert.load_models  # noqa: B018
+
+
+def test_what_is_no_model(tmp_path):
+    with refused("a model's folder must hold bert_config.json"):
+        load_model(tmp_path)
+    with refused("Received: ", "nowhere, nothing there"):
+        load_model(tmp_path / "nowhere")
 
 
 def test_without_an_argument_the_reference_model():
