@@ -159,24 +159,24 @@ def test_lengths_by_hand(lengths, longest, expected):
     assert tuple(choose_boundaries(np.array(lengths), longest)) == expected
 
 
-def longest_of_batches(lengths):
-    """The longest example of each batch of a window, as the sorted examples have them."""
-    ends = np.ceil(np.arange(1, WINDOW + 1) * len(lengths) / WINDOW).astype(int)
-    return np.sort(lengths)[ends - 1]
-
-
 def test_the_more_a_length_costs_the_fewer_there_are():
-    """And those are the best ones of so many: of all pairs, by trying."""
+    """And those are the best ones of so many, multiples of eight: by trying all that there are."""
     lengths = np.random.default_rng(0).integers(1, 121, 1000)
-    counts = [len(choose_boundaries(lengths, 128, cost)) for cost in (0, 2, 5, 20, 50, 1e9)]
+    found = [choose_boundaries(lengths, 128, cost) for cost in (0, 2, 5, 20, 50, 1e9)]
+    counts = [len(each) for each in found]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) >= 4
-    assert (counts[0], counts[-1]) == (MAX_LENGTHS, 1)
-    needed = longest_of_batches(lengths)
-    cost, best = min(
-        (np.where(needed <= first, first, 120).mean() + 2 * 20, (first, 120))
-        for first in range(8, 120, 8)
-    )
-    assert cost < 120 + 20 and choose_boundaries(lengths, 128, 20) == best
+    assert (counts[0], counts[-1]) == (MAX_LENGTHS, 1) == (7, 1)
+    # The longest example of each batch of a window, as the sorted examples have them.
+    needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]
+
+    def padded(boundaries):
+        return sum(min(b for b in boundaries if b >= length) for length in needed) / WINDOW
+
+    others = range(LENGTH_STEP, 120, LENGTH_STEP)
+    best = min(padded((*each, 120)) for each in itertools.combinations(others, 6))
+    assert padded(found[0]) == best and set(found[0]) <= {*others, 120}
+    cost, pair = min((padded((other, 120)) + 2 * 20, (other, 120)) for other in others)
+    assert cost < 120 + 20 and found[3] == pair
 
 
 @pytest.mark.parametrize(
@@ -193,18 +193,3 @@ def test_as_many_lengths_as_pay(hidden_size, device, steps, expected):
     lengths = np.minimum(3 + np.random.default_rng(0).exponential(25, 5000).astype(int), 128)
     cost = compilation_cost_in_positions(hidden_size, 32, device) / steps
     assert len(choose_boundaries(lengths, 128, cost)) in expected
-
-
-def test_the_lengths_chosen_are_the_best_ones():
-    """Of all that there are: seven, multiples of eight, with the least to compute."""
-    lengths = np.random.default_rng(0).integers(1, 121, 1000)
-    chosen = choose_boundaries(lengths, 128)
-    assert len(chosen) == MAX_LENGTHS == 7 and list(chosen) == sorted(set(chosen))
-    assert all(length % LENGTH_STEP == 0 for length in chosen) and chosen[-1] == 120
-    needed = longest_of_batches(lengths)
-
-    def padded(boundaries):
-        return sum(min(b for b in boundaries if b >= length) for length in needed)
-
-    others = itertools.combinations(range(8, 120, 8), 6)
-    assert padded(chosen) == min(padded((*other, 120)) for other in others)

@@ -1,7 +1,6 @@
 """KLUE-RE: marked entities, rows that keep both of them, its two metrics."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from finetuning.readers import Entity, Example, mark_entities, read_split
 from tests.support.crosses import slow
 from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.refusals import refused
-from tests.support.task_data import read_table, write_tokenizer
+from tests.support.task_data import read_table
 from tests.support.tiny_models import without_graphs
 from tests.support.vocabularies import write_pieces
 from tokenization import KoreanTokenizer
@@ -246,18 +245,3 @@ def test_classes_without_an_example_do_not_count():
     assert [area(labels == n, shares[:, n]) for n in (0, 1)] == pytest.approx(areas)
     assert found == pytest.approx({"relation_micro_f1": 2 / 3, "auprc": np.mean(areas)})
     assert score(("relation_micro_f1",), labels * 0, labels * 0) == {"relation_micro_f1": 0.0}
-
-
-def test_measuring_and_the_baseline(tmp_path):
-    task = Classification(KLUE_RE, write_tokenizer(tmp_path), 16)
-    raw = [Example(str(i), "서울", None, label) for i, label in enumerate((0, 0, 5))]
-    examples = task.encode(raw, training=False)
-    logits = np.zeros((3, 30), np.float32)
-    logits[:2, 0], logits[2, 5] = 3, 3
-    model = type("Model", (), {"example_losses": lambda *_: np.ones(3)})
-    found = task.measure(model, examples, {"logits": list(logits)})
-    assert found == {"relation_micro_f1": 1.0, "auprc": 1.0, "loss": 1.0}
-    assert task.best_by == ("eval_relation_micro_f1", True)
-    # A constant guess has no probabilities to rank by.
-    assert task.baseline(examples) == {"relation_micro_f1": 0.0}
-    assert math.isclose(task.probabilities({"logits": list(logits)})[0].sum(), 1)

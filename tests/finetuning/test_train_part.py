@@ -12,6 +12,7 @@ from run_scripts.downstream.program import Program, hold_out, take_part
 from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.refusals import refused
 from tests.support.task_data import (
+    in_articles,
     number_questions,
     read_table,
     single_rows,
@@ -120,10 +121,7 @@ def test_without_training(job, capsys):
 
 
 def test_questions_of_an_article_stay_together(tmp_path):
-    content = number_questions(60, 1)
-    paragraphs = content["data"][0]["paragraphs"]
-    pairs = zip(paragraphs[::2], paragraphs[1::2], strict=True)
-    content["data"] = [{"title": f"t{i}", "paragraphs": pair} for i, pair in enumerate(pairs)]
+    content = in_articles(number_questions(60, 1), 2)
     questions, _ = read_questions(write_questions(tmp_path / "q.json", content))
     train, part = take_part(questions, squad.PROGRAM.shared_text)
     assert part and not {q.article for q in train} & {q.article for q in part}

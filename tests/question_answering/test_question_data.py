@@ -13,7 +13,6 @@ from finetuning.question_answering.data import (
     Answer,
     read_questions,
 )
-from tests.support.paths import SHARED
 from tests.support.refusals import refused
 from tests.support.task_data import (
     CONTEXTS,
@@ -81,19 +80,6 @@ def test_some_articles(tmp_path, articles, ids):
     assert [question.id for question in questions] == ids
     names = {"0": "글 0", "1": "article 2", "2": "글 2"}
     assert [question.article for question in questions] == [names[key[0]] for key in ids]
-
-
-def test_all_of_korquad():
-    """Two parts of the published file share no article, and are all of it."""
-    path = SHARED / "data" / "korquad" / "KorQuAD_v1.0_dev.json"
-    if not path.exists():
-        pytest.skip("the published file is not here")
-    first, second = (read_questions(path, articles=part)[0] for part in ((0, 100), (100, 140)))
-    everything, moved = read_questions(path)
-    assert first + second == everything and len(everything) == 5774 and moved == {}
-    assert all(q.context.startswith(a.text, a.start) for q in everything for a in q.answers)
-    assert len({question.article for question in first}) == 100
-    assert not {q.article for q in first} & {q.article for q in second}
 
 
 def test_without_answers(tmp_path):

@@ -6,7 +6,13 @@ import pytest
 
 from run_scripts import squad
 from tests.support.programs import NO_DROPOUT, one_line, results
-from tests.support.task_data import NUMBERS, WORDS, number_questions, write_questions
+from tests.support.task_data import (
+    NUMBERS,
+    WORDS,
+    in_articles,
+    number_questions,
+    write_questions,
+)
 from tests.support.tiny_models import write_config
 from tests.support.vocabularies import write_pieces
 
@@ -16,12 +22,7 @@ ARTICLES = 40
 @pytest.fixture
 def folder(tmp_path):
     """One file with an article for each question, a configuration and a vocabulary."""
-    content = number_questions(ARTICLES, 1, words=6)
-    (paragraphs,) = (article["paragraphs"] for article in content["data"])
-    content["data"] = [
-        {"title": f"t{number}", "paragraphs": [paragraph]}
-        for number, paragraph in enumerate(paragraphs)
-    ]
+    content = in_articles(number_questions(ARTICLES, 1, words=6))
     write_questions(tmp_path / "all.json", content)
     write_pieces(tmp_path, [*WORDS, *NUMBERS, "what", "number", "?", "."])
     write_config(tmp_path / "config.json", "bert", **NO_DROPOUT)

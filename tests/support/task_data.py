@@ -124,6 +124,15 @@ def number_questions(count, seed, version_2=False, words=20):
     return squad_file(paragraphs)
 
 
+def in_articles(content, size=1):
+    """The same file with so many texts in each article."""
+    (article,) = content["data"]
+    texts = article["paragraphs"]
+    parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+    articles = [{"title": f"t{i}", "paragraphs": part} for i, part in enumerate(parts)]
+    return {**content, "data": articles}
+
+
 # === KLUE's named entities ===
 
 KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
