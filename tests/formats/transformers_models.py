@@ -59,19 +59,15 @@ def compare(folder, tolerance=TOLERANCE):
     expected = {k: v for k, v in stored.items() if not k.startswith("input/")}
     model, report = load_model(folder)
     sequences = {k: inputs[k] for k in ("input_ids", "input_mask", "segment_ids")}
-    found = {k: v.numpy() for k, v in model.encoder(sequences).items()}
     if isinstance(model, MultipleChoiceModel):
-        found |= {
-            k: v.numpy() for k, v in model({k: v[None] for k, v in sequences.items()}).items()
-        }
+        outputs = model({k: v[None] for k, v in sequences.items()})
     else:
         outputs = model(inputs if type(model) is PretrainingModel else sequences)
-        found |= {k: v.numpy() for k, v in outputs.items()}
+    found = {k: v.numpy() for k, v in {**model.encoder(sequences), **outputs}.items()}
     if "loss" in expected:
-        batch = inputs if "next_sentence_logits" in expected else dict(inputs)
-        if batch is not inputs:
-            del batch["next_sentence_labels"]
-        losses = example_losses(outputs, batch)
+        if "next_sentence_logits" not in expected:
+            del inputs["next_sentence_labels"]
+        losses = example_losses(outputs, inputs)
         found["loss"] = sum(loss.numpy().mean() for loss in losses.values())
     tokens = inputs["input_mask"].astype(bool)  # what padding's vectors are, no one reads
     for name, value in expected.items():

@@ -79,27 +79,24 @@ QUESTIONS = {
     "max_seq_length": 24, "max_query_length": 5, "doc_stride": 6, "n_best_size": 4,
     "max_answer_length": 5, "version_2_with_negative": True, "null_score_diff_threshold": 0.0,
 }  # fmt: skip
-# Task -> what puts its head on an encoder, its settings; classification is above.
+CHOICES = {"max_seq_length": 24, "max_qa_length": 8}
+TAGS = {"task_name": "conll", "labels": "O,B-X,I-X"}
+# Task -> what puts its head on an encoder, its settings, its inputs; classification is above.
 TASKS = {
-    "multiple_choice": (MultipleChoiceModel, {"max_seq_length": 24, "max_qa_length": 8}),
-    "question_answering": (SpanModel, QUESTIONS),
-    "pretraining": (PretrainingModel, {}),
-    "ner": (
-        lambda encoder: TokenClassifier(encoder, 3), {"task_name": "conll", "labels": "O,B-X,I-X"},
-    ),
-}  # fmt: skip
+    "multiple_choice": (MultipleChoiceModel, CHOICES, ("context", "question")),
+    "question_answering": (SpanModel, QUESTIONS, ("question", "context")),
+    "pretraining": (PretrainingModel, {}, ("text",)),
+    "ner": (lambda encoder: TokenClassifier(encoder, 3), TAGS, ("text",)),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_saved(task, tokenizer, tmp_path):
     """Its export is compared with the model before it ends; the folder takes text."""
-    make_head, settings = TASKS[task]
+    make_head, settings, names = TASKS[task]
     loaded = loaded_model(make_head, task, tokenizer, settings)
     export(loaded, tmp_path / "1")
-    names = {
-        "multiple_choice": ("context", "question"), "question_answering": ("question", "context"),
-    }.get(task, ("text",))  # fmt: skip
     texts = {name: tf.constant([CONTEXTS[0]]) for name in names}
     if task == "multiple_choice":
         texts["options"] = tf.constant([["서울", "부산", ""]])
