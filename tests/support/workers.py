@@ -97,14 +97,5 @@ def wait_for(workers, status=0, deadline=DEADLINE):
     assert statuses == [status] * len(workers), _tails(workers)
 
 
-def wait_for_output(workers, text, deadline=DEADLINE):
-    """Waits until every one of the workers has written the text to standard output."""
-    end = time.monotonic() + deadline
-    while not all(text in worker.stdout for worker in workers):
-        alive = all(worker.process.poll() is None for worker in workers)
-        assert alive and time.monotonic() < end, f"no {text!r} from all of\n{_tails(workers)}"
-        time.sleep(0.05)
-
-
 def _tails(workers):
     return "\n".join(f"==== worker {i}: {worker.tail()}" for i, worker in enumerate(workers))

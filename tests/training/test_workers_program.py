@@ -42,13 +42,11 @@ def train(job, name, **flags):
         return [(worker.stdout, spoken_lines(worker.stderr)) for worker in workers]
 
 
-def signal_to_one(job, name, step):
-    """The arguments of two workers, the second of which gets a signal."""
+def signal_to_one(job, name, step, victim=1):
+    """The arguments of two workers, of which one gets a signal."""
     flags = job.argv(**RUN)[1:]
-    return lambda index: [
-        *((programs.__file__, name, "step", step) if index else (PROGRAM,)),
-        *flags,
-    ]
+    with_signal = (programs.__file__, name, "step", step)
+    return lambda index: [*(with_signal if index == victim else (PROGRAM,)), *flags]
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +103,19 @@ def test_a_signal_to_one_ends_both_after_the_same_step(job, whole):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_other_which_says_why(job, whole):
-    with start_workers(signal_to_one(job, "SIGKILL", 6), job.folder / "killed") as workers:
-        chief, other = workers
-        assert other.process.wait(timeout=300) == -signal.SIGKILL, chief.tail()
+@pytest.mark.parametrize("victim", (0, 1))
+def test_a_killed_worker_ends_the_other_which_says_why(job, whole, victim):
+    command = signal_to_one(job, "SIGKILL", 6, victim)
+    with start_workers(command, job.folder / "killed") as workers:
+        survivor = workers[1 - victim]
+        assert workers[victim].process.wait(timeout=300) == -signal.SIGKILL, survivor.tail()
         start = time.monotonic()
-        assert chief.process.wait(timeout=NOTICED_AFTER) == 1, chief.tail()
+        assert survivor.process.wait(timeout=NOTICED_AFTER) == 1, survivor.tail()
         print(f"noticed after {time.monotonic() - start:.1f} s")
-        (line,) = spoken_lines(chief.stderr)
-        assert line.startswith("error: another worker has stopped")
+        line = spoken_lines(survivor.stderr)[-1]
+        assert line.startswith("error: another worker has stopped"), survivor.tail()
         assert "restart all workers with the same command" in line
+        assert "Traceback" not in survivor.stderr
     assert list_checkpoints(job.output) == [4]
     (out, _), _ = train(job, "again")
     assert f"resuming from {job.output}/model.ckpt-4," in out
