@@ -215,13 +215,6 @@ def first_state(step):
     return {name: values[0] for name, values in training_state(step).items()}
 
 
-def set_training_state(step, state, iterations):
-    """Sets weights, slots and the count of updates back to what `training_state` returned."""
-    for name, variable in trained_variables(step).items():
-        variable.assign(state[name][0])
-    step.optimizer.iterations.assign(iterations)
-
-
 def forward_backward(step, batch, updates=0, replica=0, **others):
     """Loss sums and a list of gradients, None where there is none, after so many updates.
 

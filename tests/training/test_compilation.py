@@ -65,23 +65,6 @@ def test_what_xla_cannot_compile():
         Compiled(digits, "on", "float32", "the count")(tf.constant(12))
 
 
-@pytest.mark.parametrize("kind", (tf.errors.ResourceExhaustedError, tf.errors.UnavailableError))
-def test_what_is_not_about_xla_is_not_tried_again(kind):
-    tries = []
-
-    def make(compilation):
-        tries.append(compilation)
-
-        def fail():
-            raise kind(None, None, "")
-
-        return fail
-
-    with pytest.raises(kind):
-        Compiled(make, "auto", "float32", "the count")()
-    assert len(tries) == 1
-
-
 @pytest.mark.slow
 def test_between_the_products(tmp_path):
     """XLA compiles many parts, none with a product in it; training stays the same."""
@@ -144,25 +127,35 @@ def test_workers_decide_together(tmp_path, error, auto, on):
 
 
 @pytest.mark.parametrize(
-    "text", ("NCCL operation ncclAllReduce failed", "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal ...")
+    "kind, text, of_xla",
+    (
+        (tf.errors.ResourceExhaustedError, "", False),
+        (tf.errors.UnavailableError, "", False),
+        (tf.errors.InternalError, "NCCL operation ncclAllReduce failed", False),
+        (tf.errors.InternalError, "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal ...", False),
+        # Code that the GPU cannot run.
+        (tf.errors.InternalError, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ...", True),
+    ),
 )
-def test_errors_of_gpus_are_not_called_errors_of_xla(text):
-    def fail(made):
-        raise tf.errors.InternalError(None, None, text)
+@pytest.mark.parametrize("once", (True, False))
+def test_which_errors_are_called_xla_s(kind, text, of_xla, once):
+    """Others are raised, and nothing is tried again."""
+    tried = []
 
-    strategy = tf.distribute.get_strategy()
-    with pytest.raises(tf.errors.InternalError, match=text[:10]):
-        compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
-    with pytest.raises(tf.errors.InternalError, match=text[:10]):
-        Compiled(lambda c: lambda: fail(c), "auto", "float32", "a step")()
+    def make(compilation):
+        tried.append(compilation.whole)
 
+        def call():
+            if compilation.whole:
+                raise kind(None, None, text)
 
-def test_code_that_a_gpu_cannot_run_is_xla_s():
-    def fail(made):
-        if made.whole:
-            raise tf.errors.InternalError(None, None, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ...")
+        return call
 
-    strategy = tf.distribute.get_strategy()
-    with pytest.warns(UserWarning, match="XLA cannot compile a step here"):
-        made = compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
-    assert not made.whole
+    expected = pytest.warns(match="cannot compile a step here") if of_xla else pytest.raises(kind)
+    with expected:
+        if once:
+            strategy = tf.distribute.get_strategy()
+            compiled_by_all(make, lambda call: call(), "auto", "float32", strategy, "a step")
+        else:
+            Compiled(make, "auto", "float32", "a step")()
+    assert tried == [True, False][: 1 + of_xla]

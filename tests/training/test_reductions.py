@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.training.replicas import local_values
 from tests.support.paths import printed_by
-from tests.support.tiny_models import make_step, trained_variables, two_devices
-from tests.support.training_checks import (
-    CASES,
-    assert_same_training,
-    run_steps,
-    unequal_copies,
-)
+from tests.support.training_checks import CASES, assert_same_training, run_steps
 
 # TensorFlow's own choice for devices of one machine: collective operations in rings, for which
 # several strategies in one process would disturb each other. NCCL needs GPUs; that they get it is
@@ -57,14 +50,3 @@ def test_collective_operations_of_one_machine(float64, tmp_path, kind, optimizer
     assert out.splitlines() == said
     state = dict(np.load(path))
     assert_same_training((state.pop("numbers"), state), run_steps(kind, optimizer_name))
-
-
-def test_a_difference_between_replicas_is_noticed():
-    strategy = two_devices()
-    step = make_step(strategy=strategy)
-    variables = trained_variables(step)
-    assert unequal_copies(strategy, variables.values()) == []
-    weight = step.weights[3]
-    second = local_values(strategy, weight.value)[1]
-    second.assign(np.nextafter(second.numpy(), np.float32(9)))
-    assert unequal_copies(strategy, variables.values()) == [weight.path]

@@ -17,12 +17,12 @@ from tests.support.tiny_models import (
     ONE_LAYER,
     make_step,
     random_batch,
-    set_training_state,
     split_batch,
     step_of,
     strategy_of,
     tensors,
     tiny_model,
+    trained_variables,
     training_state,
     two_devices,
     weights_of,
@@ -69,12 +69,6 @@ def test_every_split_trains_the_same(float64, split, kind, optimizer_name):
     assert_same_training(found, one_device(kind, optimizer_name))
 
 
-def test_parts_have_different_weights():
-    """Else a mean of means would pass for the mean."""
-    masked = random_batch(0, size=16)["masked_lm_weights"].reshape(4, -1).sum(1)
-    assert len({*masked, *masked.reshape(2, 2).sum(1)}) > 4
-
-
 @pytest.mark.parametrize(
     "kind, optimizer_name, xla",
     ((*CASES[0], False), slow(*CASES[0], True), slow(*CASES[1], False)),
@@ -83,45 +77,6 @@ def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name
     options = {"kind": kind, "optimizer_name": optimizer_name, "xla": xla}
     found = train_on_two_workers(tmp_path, "tests.support.training_checks", "run_steps", **options)
     assert_same_training(found, one_device(kind, optimizer_name))
-
-
-class DoubledGradient(TrainingStep):
-    """A wrong step: the gradient is twice what it should be."""
-
-    def _accumulate(self, *arguments, **others):
-        sums, gradients = super()._accumulate(*arguments, **others)
-        return sums, [2 * g for g in gradients]
-
-
-class ReducedTwice(TrainingStep):
-    """A wrong step: the optimizer adds the reduced gradients up once more."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        update = self.update
-
-        def wrong_update(context, trained, values):
-            sums, denominators, gradients = values
-            twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
-            return update(context, trained, (sums, denominators, twice))
-
-        self.update = wrong_update
-
-
-@pytest.mark.parametrize(
-    "kind, optimizer_name, wrong",
-    (
-        (*CASES[0], DoubledGradient),
-        slow(*CASES[1], ReducedTwice),
-        slow(*CASES[0], ReducedTwice),
-        slow(*CASES[1], DoubledGradient),
-    ),
-)
-def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wrong):
-    strategy = two_devices() if wrong is ReducedTwice else None
-    two = run_steps(kind, optimizer_name, strategy=strategy, step_class=wrong)
-    with pytest.raises(AssertionError):
-        assert_same_training(two, one_device(kind, optimizer_name))
 
 
 @pytest.mark.parametrize("kind, xla", (slow("bert", True), ("albert", False)))
@@ -151,10 +106,7 @@ def test_evaluation_does_not_depend_on_the_split():
         assert float(two[name]) == pytest.approx(float(value), rel=1e-5)
 
 
-DEVICES = pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
-
-
-@DEVICES
+@pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
 def test_loop_equals_calls_bit_for_bit(devices, xla):
     strategy = strategy_of(devices)
     batches = [random_batch(i) for i in range(5)]
@@ -168,7 +120,9 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     start = training_state(step)
     rows = [step(split_batch(batch, strategy)) for batch in batches]
     called = training_state(step)
-    set_training_state(step, start, 0)
+    for name, variable in trained_variables(step).items():
+        variable.assign(start[name][0])
+    step.optimizer.iterations.assign(0)
     iterator = iter(strategy.distribute_datasets_from_function(dataset))
     calls = ((3, False, 0.0), (2, True, 1.5))
     tables = [step.loop(iterator, steps, stop, seconds) for steps, stop, seconds in calls]
@@ -179,9 +133,7 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     assert [table["stop"].numpy().tolist() for table in tables] == [[0] * 3, [1] * 2]
     assert [table["step_seconds"].numpy().tolist() for table in tables] == [[0] * 3, [1.5] * 2]
     assert set(tables[0]) - set(rows[0]) == {"input_seconds"}
-    for table, steps in zip(tables, (3, 2), strict=True):
-        waited = table["input_seconds"].numpy()
-        assert waited.shape == (steps,) and (waited >= 0).all()
+    assert all((table["input_seconds"].numpy() >= 0).all() for table in tables)
     assert_bits_equal(training_state(step), called)
     assert step.optimizer.iterations.numpy() == 5
 
@@ -208,36 +160,6 @@ def assert_bits_equal(found, expected):
 
 
 @pytest.mark.slow
-@DEVICES
-def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
-    strategy = strategy_of(devices)
-    step = make_step("albert", "lamb", strategy=strategy, xla=xla, sizes=ONE_LAYER)
-    start = training_state(step)
-    broken = random_batch(1)
-    broken["masked_lm_weights"][-1, 0] = np.nan  # in the last replica's part
-    assert float(step(split_batch(random_batch(0), strategy))["skipped"]) == 0
-    before = training_state(step)
-    metrics = step(split_batch(broken, strategy))
-    assert float(metrics["skipped"]) == 1 and np.isnan(float(metrics["loss"]))
-    assert step.optimizer.iterations.numpy() == 2
-    assert_bits_equal(training_state(step), before)
-
-    good = step(split_batch(random_batch(2), strategy))
-    assert float(good["skipped"]) == 0 and np.isfinite(float(good["loss"]))
-    after = training_state(step)
-    for name, values in after.items():
-        assert all(np.isfinite(value).all() for value in values), name
-        assert not np.array_equal(values[0], before[name][0]), name
-        assert all(np.array_equal(value, values[0]) for value in values), name
-    # As if the batch had never been, but for the learning rate, which moves on with the count.
-    set_training_state(step, start, 0)
-    step(split_batch(random_batch(0), strategy))
-    step.optimizer.iterations.assign(2)
-    step(split_batch(random_batch(2), strategy))
-    assert_bits_equal(training_state(step), after)
-
-
-@pytest.mark.slow
 def test_gradient_of_one_replica_that_is_not_finite():
     """The loss is finite and so is the other replica's gradient: all the same none updates."""
 
@@ -249,17 +171,14 @@ def test_gradient_of_one_replica_that_is_not_finite():
 
     strategy = two_devices()
     step = make_step(strategy=strategy, step_class=Overflowing, sizes=ONE_LAYER)
-    batch = random_batch(0)
-    batch["input_ids"][:, 0] = 5
-    marked = {**batch, "input_ids": batch["input_ids"].copy()}
-    marked["input_ids"][-1, 0] = 59
-    before = training_state(step)
-    metrics = step(split_batch(marked, strategy))
-    assert np.isfinite(float(metrics["loss"]))
-    assert not np.isfinite(float(metrics["gradient_norm"]))
-    assert float(metrics["skipped"]) == 1
-    assert_bits_equal(training_state(step), before)
-    assert float(step(split_batch(batch, strategy))["skipped"]) == 0
+    batch, before = random_batch(0), training_state(step)
+    for last, skipped in ((59, 1), (5, 0)):
+        batch["input_ids"][:, 0] = [5] * 7 + [last]
+        metrics = {name: float(v) for name, v in step(split_batch(batch, strategy)).items()}
+        assert metrics["skipped"] == skipped and np.isfinite(metrics["loss"])
+        assert np.isfinite(metrics["gradient_norm"]) != skipped
+        if skipped:
+            assert_bits_equal(training_state(step), before)
 
 
 @pytest.mark.parametrize("recompute", ("none", "block"))
