@@ -87,31 +87,23 @@ print({TWO_A100!r}, end="")
     assert found["reason"] == "nvidia-smi topo -m ended with status 1: no topology"
 
 
-NOTHING = {"gpus": None, "topology": None}
+FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
 
 
-def test_without_nvidia_smi(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "body, seconds, reason",
+    (
+        (None, 30, "nvidia-smi is not installed, or not in PATH"),
+        (f"print({FAILED!r})\nsys.exit(9)", 30, f"ended with status 9: {FAILED}"),
+        ("time.sleep(60)", 0.2, "gave no answer within 0.2 s"),
+    ),
+    ids=("no program", "a driver that fails", "a driver that hangs"),
+)
+def test_what_does_not_answer(pretend, monkeypatch, tmp_path, body, seconds, reason):
     monkeypatch.setenv("PATH", str(tmp_path))
-    reason = "nvidia-smi is not installed, or not in PATH"
-    assert describe_gpus() == {**NOTHING, "reason": reason}
-
-
-def test_a_driver_that_fails(pretend):
-    pretend(
-        'print("NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver.")\n'
-        "sys.exit(9)"
-    )
+    monkeypatch.setattr(nvidia_smi, "SECONDS", seconds)
+    if body:
+        pretend(body)
     found = describe_gpus()
-    reason = found.pop("reason")
-    assert found == NOTHING
-    assert reason.endswith(
-        "ended with status 9: NVIDIA-SMI has failed because it couldn't communicate with the "
-        "NVIDIA driver."
-    )
-
-
-def test_a_driver_that_hangs(pretend, monkeypatch):
-    monkeypatch.setattr(nvidia_smi, "SECONDS", 0.2)
-    pretend("time.sleep(60)")
-    found = describe_gpus()
-    assert found["gpus"] is None and found["reason"].endswith("gave no answer within 0.2 s")
+    assert found.pop("reason").endswith(reason)
+    assert found == {"gpus": None, "topology": None}

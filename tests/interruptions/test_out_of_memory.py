@@ -12,6 +12,7 @@ from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import TrainingStep
 from run_scripts.session import Session
+from tests.support.crosses import slow
 from tests.support.programs import NO_DROPOUT, PretrainingJob, one_line
 
 MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")
@@ -59,41 +60,38 @@ def test_other_errors_pass():
         raise tf.errors.OutOfRangeError(None, None, "End of sequence")
 
 
-def test_a_step(job, capsys, monkeypatch):
-    monkeypatch.setattr(TrainingStep, "loop", raising(MEMORY))
-    assert job.run() == 1
-    assert one_line(capsys) == (
-        "error: out of memory; what may help: --recompute=block, --gradient_accumulation_steps=2 "
-        "or more, a lower --train_batch_size. Received: --train_batch_size=8, "
-        "--gradient_accumulation_steps=1, OOM when allocating tensor"
-    )
-    assert job.run(recompute="block") == 1
-    assert "what may help: --gradient_accumulation_steps=2 or more" in one_line(capsys)
+EVALUATION = "help: a lower --eval_batch_size. Received: --eval_batch_size=16"
 
 
-@pytest.mark.slow
-def test_an_evaluation(job, capsys, monkeypatch):
-    """While training, after the checkpoint that precedes it, and alone."""
-    monkeypatch.setattr(EvaluationStep, "__call__", raising(MEMORY))
-    for flags in ({"num_train_steps": 2}, {"do_train": False, "do_eval": True}):
-        assert job.run(**flags, eval_input_file=job.files[0]) == 1
-        line = one_line(capsys)
-        assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
-
-
-def test_the_trial_of_an_evaluation(job, capsys, monkeypatch):
-    """Memory runs out where XLA compiles it, before the first step."""
-    monkeypatch.setattr(EvaluationStep, "compile", raising(MEMORY))
-    assert job.run(do_eval=True, xla="on") == 1
+@pytest.mark.parametrize(
+    "owner, method, flags, said",
+    (
+        (
+            TrainingStep,
+            "loop",
+            {},
+            "--recompute=block, --gradient_accumulation_steps=2 or more, a lower "
+            "--train_batch_size. Received: --train_batch_size=8, --gradient_accumulation_steps=1, "
+            "OOM when allocating tensor",
+        ),
+        (TrainingStep, "loop", {"recompute": "block"}, "help: --gradient_accumulation_steps=2 or"),
+        # While training, after the checkpoint that precedes it; alone; where XLA compiles it.
+        slow(EvaluationStep, "__call__", {"num_train_steps": 2}, EVALUATION),
+        slow(EvaluationStep, "__call__", {"do_train": False, "do_eval": True}, EVALUATION),
+        (EvaluationStep, "compile", {"do_eval": True, "xla": "on"}, EVALUATION),
+        # Weights and moments; nothing of a batch would help.
+        (Session, "build", {}, "help: a smaller model, ending other programs"),
+    ),
+)
+def test_a_run(job, capsys, monkeypatch, owner, method, flags, said):
+    if "do_train" in flags:  # which needs a checkpoint
+        assert job.run(num_train_steps=1) == 0
+        capsys.readouterr()
+    monkeypatch.setattr(owner, method, raising(MEMORY))
+    held_out = {"eval_input_file": job.files[0]} if owner is EvaluationStep else {}
+    assert job.run(**flags, **held_out) == 1
     line = one_line(capsys)
-    assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
-
-
-def test_what_comes_before_the_first_step(job, capsys, monkeypatch):
-    """Weights and moments; nothing of a batch would help."""
-    monkeypatch.setattr(Session, "build", raising(MEMORY))
-    assert job.run() == 1
-    assert "what may help: a smaller model, ending other programs" in one_line(capsys)
+    assert line.startswith("error: out of memory; what may help: ") and said in line
 
 
 @pytest.mark.slow

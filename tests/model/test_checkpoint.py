@@ -29,6 +29,7 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
+from bert_tf.training.token_dropping import TokenDropping
 from finetuning.classification.head import SequenceClassifier
 from tests.support.crosses import slow
 from tests.support.golden import GOLDEN, arrays, pretraining_model
@@ -281,14 +282,16 @@ def test_a_training_of_heads_alone_resumes_with_all_weights_and_counts(prefix):
     for _ in range(2):
         model = tiny_model(**ONE_LAYER)
         model.encoder.trainable = False
-        states.append(TrainingState(model, make_optimizer("adamw", model), LossScale()))
+        own = {"loss_scale": LossScale(), "token_dropping": TokenDropping(0.5, 60)}
+        states.append(TrainingState(model, make_optimizer("adamw", model), **own))
     state, resumed = states
     state.step, state.evaluated = 3, 1
     state.optimizer.skipped.assign(2)
     state.loss_scale.scale.assign(64.0)
     state.loss_scale.good_steps.assign(1)
+    state.token_dropping.losses.assign(np.random.default_rng(0).uniform(0, 9, 60))
     write_arrays(prefix, state.arrays())
     resumed.load(prefix)
     assert resumed.step == resumed.optimizer.iterations.numpy() == 3
-    assert resumed.counters() == state.counters()
+    np.testing.assert_equal(resumed.counters(), state.counters())
     assert_loaded(resumed.model, weights_of(state.model))

@@ -1,12 +1,11 @@
 """TF_CONFIG: the clusters it can describe, and what is wrong with others."""
 
 import json
-import re
 
 import pytest
 
-from bert_common.errors import InputError
 from bert_tf.training.cluster import Cluster, read_cluster
+from tests.support.refusals import refused
 
 A, B, C = "a:1", "b.example.com:22222", "[::1]:65535"
 
@@ -23,28 +22,23 @@ def worker(index):
 CHIEF = {"type": "chief", "index": 0}
 
 CLUSTERS = {
-    "two workers": (configured({"worker": [A, B]}, worker(1)), Cluster((A, B), 1)),
-    "one worker": (configured({"worker": [C]}, worker(0)), Cluster((C,), 0)),
-    "number as text": (
-        configured({"worker": [A, B]}, {"type": "worker", "index": "1"}),
-        Cluster((A, B), 1),
-    ),
-    "the chief": (configured({"worker": [A, B], "chief": [C]}, CHIEF), Cluster((C, A, B), 0)),
-    "beside a chief": (
-        configured({"chief": [C], "worker": [A, B]}, worker(1)),
-        Cluster((C, A, B), 2),
-    ),
-    "not set": ({}, None),
-    "empty": ({"TF_CONFIG": " "}, None),
+    "two workers": ({"worker": [A, B]}, worker(1), Cluster((A, B), 1)),
+    "one worker": ({"worker": [C]}, worker(0), Cluster((C,), 0)),
+    "number as text": ({"worker": [A, B]}, worker("1"), Cluster((A, B), 1)),
+    "the chief": ({"worker": [A, B], "chief": [C]}, CHIEF, Cluster((C, A, B), 0)),
+    "beside a chief": ({"chief": [C], "worker": [A, B]}, worker(1), Cluster((C, A, B), 2)),
 }
 
 
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_read_cluster(name):
-    environment, expected = CLUSTERS[name]
-    cluster = read_cluster(environment)
+@pytest.mark.parametrize("given, task, expected", CLUSTERS.values(), ids=CLUSTERS)
+def test_read_cluster(given, task, expected):
+    cluster = read_cluster(configured(given, task))
     assert cluster == expected
-    assert cluster is None or cluster.is_chief == (expected.index == 0)
+    assert cluster.is_chief == (expected.index == 0)
+
+
+def test_no_cluster():
+    assert read_cluster({}) is read_cluster({"TF_CONFIG": " "}) is None
 
 
 TWO = {"worker": [A, B]}
@@ -68,10 +62,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_tf_config_that_cannot_work(name):
-    environment, expected = WRONG[name]
-    with pytest.raises(InputError, match=re.escape(expected)) as raised:
+@pytest.mark.parametrize("environment, expected", WRONG.values(), ids=WRONG)
+def test_tf_config_that_cannot_work(environment, expected):
+    with refused(expected, "TF_CONFIG", "Received: "):
         read_cluster(environment)
-    message = str(raised.value)
-    assert "TF_CONFIG" in message and "Received: " in message

@@ -12,7 +12,7 @@ from tensorboard import plugin_util
 
 from bert_common.errors import InputError
 from bert_tf import pretraining
-from bert_tf.summaries.mask_predictions import best_guesses, guesses_as_markdown
+from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.training.evaluation import (
     RecordsEvaluator,
     as_shown,
@@ -23,7 +23,7 @@ from bert_tf.training.evaluation import (
 from tests.support.crosses import slow
 from tests.support.programs import SENTENCE
 from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
-from tests.support.tiny_models import tiny_model, two_devices
+from tests.support.tiny_models import strategy_of, tiny_model, two_devices
 from tests.support.vocabularies import SPECIAL, write_lines, write_pieces
 from tokenization import KoreanTokenizer
 from tokenization.base import TokenizerInterface
@@ -70,32 +70,27 @@ def plainly(model, files, record_format=FORMAT):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
-    "batch_size, kind, record_format",
-    ((7, "albert", FORMAT), slow(30, "bert", FORMAT), (8, "bert", WITHOUT_LABELS)),
+    "batch_size, kind, record_format, devices",
+    ((7, "albert", FORMAT, 1), slow(30, "bert", FORMAT, 1), (8, "bert", WITHOUT_LABELS, 2)),
     ids=("a part of the batch left", "one batch", "no sentence labels"),
 )
-def test_every_record_counts_once(tmp_path, batch_size, kind, record_format):
+def test_every_record_counts_once(tmp_path, batch_size, kind, record_format, devices):
     """Whatever the batches are, and with labels of sentences or without."""
-    files = make_files(tmp_path, (9, 11), record_format)
-    options = {"record_format": record_format, "batch_size": batch_size}
-    evaluator = make_evaluator(files, make_model(kind=kind), **options)
-    results = evaluator.run()
+    files, strategy = make_files(tmp_path, (9, 11), record_format), strategy_of(devices)
+    model, options = make_model(strategy, kind=kind), {"record_format": record_format}
+    results = make_evaluator(files, model, strategy, batch_size=batch_size, **options).run()
     assert results.pop("examples") == 20
-    assert results == pytest.approx(plainly(evaluator.model, files, record_format), rel=1e-4)
+    assert results == pytest.approx(plainly(model, files, record_format), rel=1e-4)
     assert len(results) == (5 if record_format.sentence_label else 3)
+    evaluator = make_evaluator(files, model, strategy, max_batches=1, **options)
+    assert evaluator.run()["examples"] == 8
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_two_devices_measure_the_same(tmp_path):
-    files = make_files(tmp_path, (9, 11))
-    strategy = two_devices()
-    model = make_model(strategy)
-    results = make_evaluator(files, model, strategy).run()
-    assert results.pop("examples") == 20
-    assert results == pytest.approx(plainly(model, files), rel=1e-4)
-    # The guesses are made by the first device's copy.
-    records = first_records(files, FORMAT, model.config, 2)
-    shown = guesses_as_markdown(model, Pieces(), records)
+def test_guesses_are_made_by_the_first_device(tmp_path):
+    strategy, files = two_devices(), make_files(tmp_path, (9,))
+    records = first_records(files, FORMAT, make_model().config, 2)
+    shown = guesses_as_markdown(make_model(strategy), Pieces(), records)
     assert shown.count("| true |") == 2
     assert shown == guesses_as_markdown(make_model(), Pieces(), records)
 
@@ -108,14 +103,6 @@ def test_packed_rows_count_their_sequences(tmp_path):
     sequences = sum(record["segment_index"].max() for record in records)
     assert 20 < sequences < 60
     assert evaluator.run()["examples"] == sequences
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("record_format", (FORMAT, slow(WITHOUT_LABELS)))
-def test_stops_after_so_many_batches(tmp_path, record_format):
-    files = make_files(tmp_path, (9, 11), record_format)
-    evaluator = make_evaluator(files, record_format=record_format, max_batches=2)
-    assert evaluator.run()["examples"] == 16
 
 
 def test_compiles_once_and_reads_the_weights_anew(tmp_path, monkeypatch):
@@ -193,64 +180,51 @@ def tokenizer(tmp_path):
     return KoreanTokenizer(write_lines(tmp_path / "vocab.txt", WORDS))
 
 
-def record(tokenizer, first, second, masked, length=16, places=4):
+def record(tokenizer, first, second, masked):
     """A record as it is in a file: `masked` gives the positions of what is [MASK] in it."""
     pieces = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-    ids = np.zeros(length, np.int64)
-    ids[: len(pieces)] = tokenizer.convert_tokens_to_ids(pieces)
+    ids = np.array(tokenizer.convert_tokens_to_ids(pieces))
+    hidden = np.isin(np.arange(len(ids)), masked)
     row = {
-        "input_ids": ids,
-        "input_mask": (np.arange(length) < len(pieces)).astype(np.int64),
-        "segment_ids": np.zeros(length, np.int64),
-        "masked_lm_positions": np.zeros(places, np.int64),
-        "masked_lm_ids": np.zeros(places, np.int64),
-        "masked_lm_weights": (np.arange(places) < len(masked)).astype(np.float32),
+        "input_ids": np.where(hidden, tokenizer.mask_id, ids),
+        "input_mask": [1] * len(ids),
+        "segment_ids": np.arange(len(ids)) > len(first) + 1,
+        "masked_lm_positions": masked,
+        "masked_lm_ids": ids[masked],
+        "masked_lm_weights": [1.0] * len(masked),
     }
-    row["segment_ids"][len(first) + 2 : len(pieces)] = 1
-    row["masked_lm_positions"][: len(masked)] = masked
-    row["masked_lm_ids"][: len(masked)] = ids[masked]
-    ids[masked] = tokenizer.mask_id
-    return row
+    return as_stored(row, 16, 4)
 
 
-def shown(page):
-    """The text of a page's tables, by rows and cells; ** where it is bold."""
+def as_stored(row, length, places):
+    sizes = {name: places if name.startswith("masked_lm") else length for name in row}
+    return {name: np.array(padded(list(values), sizes[name])) for name, values in row.items()}
+
+
+def page_of(model, tokenizer, row, **options):
+    """What TensorBoard shows, entities resolved: the page, and its tables by rows and cells."""
+    text = guesses_as_markdown(model, tokenizer, [row], **options)
+    page = html.unescape(plugin_util.markdown_to_safe_html(text))
     page = page.replace("<strong>", "**").replace("</strong>", "**")
     rows = re.findall(r"<tr>\s*(.*?)\s*</tr>", page, re.DOTALL)
-    return [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+    return page, [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
 
 
 def test_guesses_beside_the_truth(tokenizer):
-    model = make_model()
     row = record(tokenizer, ["나", "##는", "*", "학교", "##에"], ["갔", "##다", "."], [4, 5, 8])
-    text = guesses_as_markdown(model, tokenizer, [row], count=3)
-    page = html_of(text)
+    page, (header, *rows) = page_of(make_model(), tokenizer, row, count=3)
     assert "나는 * [**학교**][**에**]<br" in page and "갔[**다**] ." in page
-    header, *rows = shown(page)
     assert header == ["true", "guesses"]
     assert [true for true, _ in rows] == ["학교", "##에", "##다"]
-    ids, masked = row["input_ids"][:11], row["masked_lm_positions"][:3]
-    expected = best_guesses(model, ids, masked, range(len(WORDS)), 3, row["segment_ids"][:11])
-    for (_, cell), guesses in zip(rows, expected, strict=True):
-        names = [part.rsplit(" ", 2)[0] for part in cell.split(", ")]
-        assert [name.strip("*") or "*" for name in names] == [WORDS[i] for i, _ in guesses]
-        assert [int(part.split()[-2]) for part in cell.split(", ")] == [
-            round(100 * p) for _, p in guesses
-        ]
-
-
-def html_of(markdown):
-    """What TensorBoard's page of texts shows, entities resolved."""
-    page = plugin_util.markdown_to_safe_html(markdown)
-    return html.unescape(page).replace("<strong>", "**").replace("</strong>", "**")
+    assert all(len(cell.split(", ")) == 3 for _, cell in rows)
 
 
 def test_a_right_guess_is_bold(tokenizer):
     model = make_model()
     head = model.masked_lm.output_bias
     head.assign(100.0 * tf.one_hot(WORDS.index("학교"), head.shape[0]))
-    text = guesses_as_markdown(model, tokenizer, [record(tokenizer, ["나", "학교"], ["."], [1, 2])])
-    (_, wrong), (_, right) = shown(html_of(text))[1:]
+    row = record(tokenizer, ["나", "학교"], ["."], [1, 2])
+    _, (_, (_, wrong), (_, right)) = page_of(model, tokenizer, row)
     assert wrong.startswith("학교 100 %, ") and right.startswith("**학교** 100 %, ")
     assert wrong.count("%") == 5
 
@@ -262,12 +236,15 @@ def test_guesses_see_the_whole_record(tokenizer):
     batch = {name: value[None].astype(np.int32) for name, value in row.items()}
     logits = np.array(model(batch, training=False)["masked_lm_logits"], np.float64)[0, :2, :14]
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    rows = shown(html_of(guesses_as_markdown(model, tokenizer, [row], count=1)))[1:]
-    for (_, cell), row in zip(rows, probabilities, strict=True):
-        assert cell.replace("**", "") == f"{WORDS[row.argmax()]} {100 * row.max():.0f} %"
+    _, (_, *rows) = page_of(model, tokenizer, row, count=2)
+    for (_, cell), each in zip(rows, probabilities, strict=True):
+        best = np.argsort(-each)[:2]
+        assert cell.replace("**", "").split(", ") == [
+            f"{WORDS[i]} {100 * each[i]:.0f} %" for i in best
+        ]
 
 
-def packed(sequences, length=48, places=12):
+def packed(sequences):
     """What `record` made, one after the other in a row."""
     row = {name: [] for name in sequences[0]} | {"segment_index": [], "position_ids": []}
     for number, sequence in enumerate(sequences, 1):
@@ -280,8 +257,7 @@ def packed(sequences, length=48, places=12):
         row["masked_lm_positions"].extend(sequence["masked_lm_positions"][masked] + start)
         row["segment_index"].extend([number] * used.sum())
         row["position_ids"].extend(range(used.sum()))
-    sizes = {name: places if name.startswith("masked_lm") else length for name in row}
-    return {name: np.array(padded(values, sizes[name])) for name, values in row.items()}
+    return as_stored(row, 48, 12)
 
 
 def test_sequences_of_a_packed_row_are_shown_as_if_alone(tokenizer):
@@ -295,33 +271,27 @@ def test_sequences_of_a_packed_row_are_shown_as_if_alone(tokenizer):
     assert apart.count("| true |") == 3
     assert guesses_as_markdown(model, tokenizer, [row, other, packed([nothing])]) == apart
     # As many sequences as there are records.
-    assert guesses_as_markdown(model, tokenizer, [row, other]) == guesses_as_markdown(
-        model, tokenizer, [first, second]
-    )
+    two = guesses_as_markdown(model, tokenizer, [first, second])
+    assert guesses_as_markdown(model, tokenizer, [row, other]) == two
+    assert guesses_as_markdown(model, tokenizer, [nothing, packed([nothing] * 2)]) == ""
 
 
-def test_what_has_nothing_to_show_is_left_out(tokenizer):
-    nothing = record(tokenizer, ["나"], ["."], [])
-    assert guesses_as_markdown(make_model(), tokenizer, [nothing, packed([nothing] * 2)]) == ""
+NO_PREFIX, MARKER = {"continuation_prefix": ""}, {"word_end_marker": "_"}
 
 
 @pytest.mark.parametrize(
     "switches, pieces, text",
     (
         ({}, ["나", "##는", "갔", "##다", "."], "나는 갔다 ."),
-        (
-            {"continuation_prefix": "", "word_end_marker": "_"},
-            ["나", "는_", "갔", "다_"],
-            "나는 갔다",
-        ),
-        ({"word_end_marker": "_"}, ["나", "##는_", "갔", "##다_"], "나는 갔다"),
-        ({"continuation_prefix": ""}, ["나", "는", "갔", "다"], "나 는 갔 다"),
+        ({**NO_PREFIX, **MARKER}, ["나", "는_", "갔", "다_"], "나는 갔다"),
+        (MARKER, ["나", "##는_", "갔", "##다_"], "나는 갔다"),
+        (NO_PREFIX, ["나", "는", "갔", "다"], "나 는 갔 다"),
     ),
 )
 def test_words_are_put_together_as_the_tokenizer_marks_them(tmp_path, switches, pieces, text):
     tokenizer = KoreanTokenizer(write_pieces(tmp_path, pieces), **switches)
     row = record(tokenizer, pieces, ["나"], [len(pieces) + 2])
-    page = html_of(guesses_as_markdown(make_model(), tokenizer, [row]))
+    page, _ = page_of(make_model(), tokenizer, row)
     assert page.startswith(f"<p>{text}<br")
 
 
@@ -333,6 +303,5 @@ def test_sentencepiece_marks_where_a_word_begins():
 
     tokenizer = SentencePieces()
     row = record(tokenizer, ["▁나", "는", "▁갔", "다"], ["▁나"], [3])
-    page = html_of(guesses_as_markdown(make_model(), tokenizer, [row]))
-    assert page.startswith("<p>나는 [**갔**]다<br")
-    assert shown(page)[1][0] == "▁갔"
+    page, rows = page_of(make_model(), tokenizer, row)
+    assert page.startswith("<p>나는 [**갔**]다<br") and rows[1][0] == "▁갔"

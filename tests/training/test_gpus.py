@@ -12,60 +12,53 @@ from bert_tf.training import gpus
 TENSORFLOW_2_21 = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]
 
 
-class Machine:
-    """A machine whose nvidia-smi names `names` and whose TensorFlow lists `listed` GPUs.
+@pytest.fixture
+def pretend(monkeypatch):
+    """Pretends a machine.
 
-    Args:
-        monkeypatch: pytest's.
-        names: what nvidia-smi prints; None where there is no such program.
-        listed: (major, minor) of each GPU that TensorFlow finds.
-        loadable: the libraries that can be loaded.
-        built_for: the capabilities that TensorFlow was built for.
+    `names` are what nvidia-smi prints, None without that program; `listed` the (major, minor) of
+    each GPU that TensorFlow finds; `loadable` libraries; `built_for` capabilities of TensorFlow.
     """
 
-    def __init__(self, monkeypatch, names, listed=(), loadable=(), built_for=TENSORFLOW_2_21):
-        self.names = names
+    def start(names, listed=(), loadable=(), built_for=TENSORFLOW_2_21):
+        def run(command, **_):
+            if names is None:
+                raise FileNotFoundError(command[0])
+            return subprocess.CompletedProcess(command, 0, "\n".join(names) + "\n", "")
+
         details = [{"device_name": "NVIDIA", "compute_capability": pair} for pair in listed]
+        built = {"cuda_compute_capabilities": built_for}
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        monkeypatch.setattr(gpus.subprocess, "run", self.run)
+        monkeypatch.setattr(gpus.subprocess, "run", run)
         monkeypatch.setattr(gpus, "load_library", lambda name: name if name in loadable else None)
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: range(len(listed)))
         monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda i: details[i])
-        built = {"cuda_compute_capabilities": built_for} if built_for else {}
         monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: built)
 
-    def run(self, command, **_):
-        if self.names is None:
-            raise FileNotFoundError(command[0])
-        return subprocess.CompletedProcess(command, 0, "\n".join(self.names) + "\n", "")
+    return start
 
 
 ALL = (gpus.DRIVER, *gpus.LIBRARIES)
 
 
 @pytest.mark.parametrize(
-    "loadable, reason",
+    "loadable, cuda, reason",
     (
-        ((), "the driver's libcuda.so.1 cannot be loaded"),
-        (ALL[:-2], "libcudnn.so.9, libnccl.so.2 cannot be loaded: .* extra .gpu."),
-        (ALL, "TensorFlow lists none, although"),
+        ((), True, "the driver's libcuda.so.1 cannot be loaded"),
+        (ALL[:-2], True, "libcudnn.so.9, libnccl.so.2 cannot be loaded: .* extra .gpu."),
+        (ALL, True, "TensorFlow lists none, although"),
+        (ALL, False, "this TensorFlow was built without CUDA"),
     ),
 )
-def test_a_gpu_that_tensorflow_does_not_find(monkeypatch, loadable, reason):
-    Machine(monkeypatch, ["NVIDIA A100-SXM4-80GB"], loadable=loadable)
+def test_a_gpu_that_tensorflow_does_not_find(pretend, monkeypatch, loadable, cuda, reason):
+    pretend(["NVIDIA A100-SXM4-80GB"], loadable=loadable)
+    monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: cuda)
     with pytest.raises(InputError, match=f"--device=cpu .*NVIDIA A100-SXM4-80GB, but .*{reason}"):
         gpus.check_gpus()
 
 
-def test_a_build_without_cuda(monkeypatch):
-    Machine(monkeypatch, ["NVIDIA A100"], loadable=ALL)
-    monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: False)
-    with pytest.raises(InputError, match="built without CUDA"):
-        gpus.check_gpus()
-
-
-def test_some_of_the_gpus_are_missing(monkeypatch):
-    Machine(monkeypatch, ["NVIDIA A100"] * 2, listed=[(8, 0)], loadable=ALL)
+def test_some_of_the_gpus_are_missing(pretend, monkeypatch):
+    pretend(["NVIDIA A100"] * 2, listed=[(8, 0)], loadable=ALL)
     with pytest.warns(UserWarning, match="finds 1 of this machine's 2 GPUs; nvidia-smi shows"):
         gpus.check_gpus()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
@@ -75,8 +68,8 @@ def test_some_of_the_gpus_are_missing(monkeypatch):
 
 
 @pytest.mark.parametrize("hidden", ("", " ", "-1", "-1,0", "NoDevFiles"))
-def test_hidden_gpus_are_not_missed(monkeypatch, hidden):
-    Machine(monkeypatch, ["NVIDIA A100"])
+def test_hidden_gpus_are_not_missed(pretend, monkeypatch, hidden):
+    pretend(["NVIDIA A100"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     gpus.check_gpus()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
@@ -84,9 +77,9 @@ def test_hidden_gpus_are_not_missed(monkeypatch, hidden):
         gpus.check_gpus()
 
 
-def test_no_nvidia_smi(monkeypatch):
+def test_no_nvidia_smi(pretend, monkeypatch):
     """A machine without it has a GPU if there is a device."""
-    Machine(monkeypatch, None)
+    pretend(None)
     monkeypatch.setattr(gpus.Path, "glob", lambda self, pattern: [])
     gpus.check_gpus()
     monkeypatch.setattr(gpus.Path, "glob", lambda self, pattern: ["/dev/nvidia0"])
@@ -116,10 +109,10 @@ def test_compute_capability(capability, built_for, runs):
     assert gpus.has_code(capability, built_for) == runs
 
 
-def test_a_gpu_without_code(monkeypatch):
-    Machine(monkeypatch, ["NVIDIA"] * 2, [(8, 0), (12, 0)])
+def test_a_gpu_without_code(pretend):
+    pretend(["NVIDIA"] * 2, [(8, 0), (12, 0)])
     with pytest.raises(InputError, match="--ignore_compute_capability .* capability 12.0, .*sm_89"):
         gpus.check_gpus()
     gpus.check_gpus(ignore_compute_capability=True)
-    Machine(monkeypatch, ["NVIDIA"] * 2, [(8, 0), (12, 0)], built_for=["sm_80", "sm_120"])
+    pretend(["NVIDIA"] * 2, [(8, 0), (12, 0)], built_for=["sm_80", "sm_120"])
     gpus.check_gpus()

@@ -9,8 +9,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.pretraining import loss_sums
-from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.step import TrainingStep
 from tests.support.crosses import but_slow, slow
 from tests.support.tiny_models import (
@@ -92,18 +90,6 @@ def test_weights_without_a_gradient_stay(kind, xla):
     for name, value in weights_of(step.model).items():
         untouched = name.startswith(("bert/pooler", "cls/seq_relationship"))
         assert np.array_equal(before[name], value) == untouched, name
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_evaluation_does_not_depend_on_the_split():
-    strategy = two_devices()
-    with strategy.scope():
-        model = tiny_model(dropout=RATE)
-    batch = random_batch(0)
-    two = EvaluationStep(model, strategy)(split_batch(batch, strategy))
-    plain = loss_sums(model(batch, training=False), batch)
-    for name, value in plain.items():
-        assert float(two[name]) == pytest.approx(float(value), rel=1e-5)
 
 
 @pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))

@@ -81,31 +81,22 @@ def test_a_run_ends_when_the_time_is_over(ticks, tmp_path, capsys, strategy):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_no_update_follows_an_evaluation_that_takes_the_rest(ticks, tmp_path, monkeypatch):
-    """Nor is the model evaluated once more, at the same weights or at those of a late update."""
-    evaluate, made = RecordsEvaluator.run, []
+@pytest.mark.parametrize(
+    "owner, name, last", ((RecordsEvaluator, "run", 2), (pretrain, "make_evaluator", 1))
+)
+def test_an_evaluation_that_takes_the_rest(ticks, tmp_path, monkeypatch, owner, name, last):
+    """Or the compiling of it.
 
-    def slowly(evaluator):
+    No update follows, nor is the model evaluated once more, at the same weights or at later ones.
+    """
+    original, made = getattr(owner, name), []
+
+    def slowly(*arguments):
         made.append([next(ticks) for _ in range(60)])
-        return evaluate(evaluator)
+        return original(*arguments)
 
-    monkeypatch.setattr(RecordsEvaluator, "run", slowly)
+    monkeypatch.setattr(owner, name, slowly)
     job = PretrainingJob(tmp_path, **NO_DROPOUT, **ONE_LAYER)
     flags = {"max_train_hours": 60 / 3600, "eval_input_file": job.files[0], "max_eval_steps": 1}
     assert job.run(**flags, eval_every_steps=2) == 0
-    assert list_checkpoints(job.output) == [2] and len(made) == 1
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_compiling_the_evaluation_counts(ticks, tmp_path, monkeypatch):
-    make_evaluator = pretrain.make_evaluator
-
-    def slowly(*arguments):
-        for _ in range(60):
-            next(ticks)
-        return make_evaluator(*arguments)
-
-    monkeypatch.setattr(pretrain, "make_evaluator", slowly)
-    job = PretrainingJob(tmp_path, **NO_DROPOUT, **ONE_LAYER)
-    assert job.run(max_train_hours=60 / 3600, eval_input_file=job.files[0], max_eval_steps=1) == 0
-    assert list_checkpoints(job.output) == [1]
+    assert list_checkpoints(job.output) == [last] and len(made) == 1

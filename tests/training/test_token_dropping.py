@@ -12,7 +12,6 @@ from bert_tf.costs.flops import training_flops
 from bert_tf.layers import BlockInputs, gather_positions
 from bert_tf.memory_estimate import estimate_bytes
 from bert_tf.training.mixed_precision import LossScale
-from bert_tf.training.state import TrainingState
 from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping, is_special, most_important
 from tests.support.crosses import slow
 from tests.support.golden import by_google_names, inputs_of
@@ -114,18 +113,6 @@ def test_half_precision(policy):
     step.weights[0].assign(step.weights[0] * np.nan)
     assert float(step(tensors(random_batch(1)))["skipped"]) == 1
     np.testing.assert_array_equal(step.token_dropping.losses.numpy(), after)
-
-
-def test_it_is_saved_and_restored():
-    optimizer = make_optimizer("adamw", tiny_model(num_hidden_layers=1))
-    state = TrainingState(None, optimizer, token_dropping=TokenDropping(0.5, 60))
-    average = np.random.default_rng(0).uniform(0, 9, 60).astype(np.float32)
-    state.token_dropping.losses.assign(average)
-    counters = state.counters()
-    state.token_dropping.losses.assign(average + 1)
-    np.testing.assert_array_equal(counters["token_losses"], average)
-    state.set(3, counters)
-    np.testing.assert_array_equal(state.token_dropping.losses, average)
 
 
 def test_the_average_counts_used_predictions_alone():
