@@ -193,9 +193,13 @@ def test_numbers_within_strings():
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
 
 
-@pytest.mark.parametrize(
-    "content", ("[" * 100_000, '{"a":' * 100_000, "9" * 5000, "[1", "\ud83d"), ids=range(5)
-)
+UNREADABLE = {
+    "lists": "[" * 100_000, "objects": '{"a":' * 100_000, "digits": "9" * 5000, "cut": "[1",
+    "surrogate": "\ud83d",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
 def test_json_that_no_reader_takes(content, tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(content.encode("utf-8", "surrogatepass"))

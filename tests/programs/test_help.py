@@ -136,11 +136,15 @@ def test_a_few_lines_of_the_help(capsys):
     rates = "BERT 5e-05, ALBERT 0.00176, ELECTRA 0.0005"
     assert f"  --learning_rate=<float>  (default: {rates})\n" in text
     assert "  --output_dir=<str>  (required)\n" in text
+    assert "  --allow_missing=<str>  (default: none)\n" in text
     assert parse(PretrainFlags, ["run_pretraining.py", "--helpfull"]) is None
     assert "  --tpu_name=<str>" in capsys.readouterr().out
     text = help_text(CreateDataFlags, "program")
     assert "  --ngram=<1 to 32>  (default: BERT 1, ALBERT 3)\n" in text
     assert "  --random_seed=<int>  (default: 12345)\n" in text
+    assert "  --favor_shorter_ngram=<bool>  (default: true)\n" in text
+    steps = "  --train_step=<int>  (default: BERT none, ALBERT 1000)\n"
+    assert steps in help_text(FINE_TUNING["classification"], "program")
     text = help_text(FillMasksFlags, "/a/run_scripts/tools/fill_masks.py")
     assert "\n  python -m run_scripts.tools.fill_masks \\\n" in text
 

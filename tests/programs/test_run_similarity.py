@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
+from finetuning.similarity.data import Columns, SimilarityDataset, with_files
 from korean_bert import load_model
 from run_scripts.conversion.export_model import main as export_model
+from run_scripts.similarity_data import read_split
 from tests.support.programs import DROPOUT, arrays, assert_same, results
 from tests.support.similarity_jobs import HEADERS, NO_FOLDER, SimilarityJob, rows_of, write
 from tests.support.task_data import BAD, GOOD, read_table, squad_content, write_table
@@ -88,14 +90,29 @@ def test_after_simcse_training_pairs_are_predicted_as_pairs(tmp_path):
     assert [row[1:3] for row in rows] == read_table(job.data / "train.tsv")[1:]
 
 
+def write_korean_questions(path, encoding):
+    """Two questions about a text, whose characters are all in cp949."""
+    content = squad_content()
+    (paragraph, *_) = content["data"][0]["paragraphs"]
+    paragraph["qas"] = paragraph["qas"][:2]
+    content["data"][0]["paragraphs"] = [paragraph]
+    path.write_bytes(json.dumps(content, ensure_ascii=False).encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("encoding, given", (("utf-16", None), ("utf-8-sig", "utf-8")))
+def test_questions_in_another_encoding(tmp_path, encoding, given):
+    """They are known as questions, too."""
+    path = write_korean_questions(tmp_path / "q.json", encoding)
+    dataset = with_files(SimilarityDataset("files", {}), {"dev": str(path)}, Columns(), given)
+    found, _ = read_split(dataset, "dev", "")
+    assert len(found) == 2 and found[1].texts[0] == "언제?"
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_the_encoding_of_the_flag_is_of_questions_too(tmp_path, fails):
     job = write(SimilarityJob(tmp_path))
-    content, path = squad_content(), tmp_path / "q.json"
-    (paragraph, *_) = content["data"][0]["paragraphs"]
-    paragraph["qas"] = paragraph["qas"][:2]
-    content["data"][0]["paragraphs"] = [paragraph]  # whose characters are all in cp949
-    path.write_bytes(json.dumps(content, ensure_ascii=False).encode("cp949"))
+    path = write_korean_questions(tmp_path / "q.json", "cp949")
     flags = {**NO_FOLDER, "train_file": path, "train_step": 1}
     fails(job.run, "q.json, line 1: the text must be UTF-8", **flags, encoding="utf-8")
     flags |= {"dev_file": path, "do_predict": True, "predict_split": "dev"}
