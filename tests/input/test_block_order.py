@@ -20,8 +20,8 @@ from tests.support.record_files import FORMAT, assert_same_batches, describe, ma
 from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
-# One record, one file, uneven files, fewer and more files than lanes.
 READ = [((7, 20, 13), 9), ((41,), 50_000), ((3,) * 20, 9), ((7, 20, 13), 50_000), ((41,), 9)]
+# One record, one file, uneven files, fewer and more files than lanes.
 SETS = ((1,), (40,), (7, 20, 13), (300, 2, 1), (1,) * 40, tuple(range(1, 40)))
 
 

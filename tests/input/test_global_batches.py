@@ -70,10 +70,12 @@ def ids(batches):
     return [batch["input_ids"][:, 0].tolist() for batch in batches]
 
 
+# The last in the second epoch and the fourth window.
+@pytest.mark.parametrize("start_step", (*map(slow, (0, 13, WINDOW - 1, WINDOW)), 3 * WINDOW + 5))
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-def test_workers_share_the_global_batch(plan, count, replicas):
+def test_workers_share_the_global_batch(plan, count, replicas, start_step):
     """From a step on they read what one worker reads who begins at the first."""
-    start_step, batches = 13, 30
+    batches = 30
     expected = arrays(training_dataset(plan(alone=True)), start_step + batches)[start_step:]
     datasets = [training_dataset(plan(), start_step, shard) for shard in workers(count, replicas)]
     for dataset in datasets:

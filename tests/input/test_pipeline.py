@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from bert_tf.input.pipeline import (
     set_options,
     training_dataset,
 )
+from bert_tf.input.training_records import TrainingRecords
 from tests.support.crosses import slow
 from tests.support.record_files import (
     FORMAT,
@@ -57,6 +59,30 @@ def test_a_worker_does_not_parse_what_is_not_its_own(tmp_path):
     assert first_ids(datasets[0], 1) == [[0, 1, 2, 3]]
     with pytest.raises(tf.errors.InvalidArgumentError):
         list(datasets[1])
+
+
+def test_a_strategy_hands_every_device_its_part(tmp_path):
+    """The iterator is used as training uses it: several steps in one call."""
+    files, start_step = make_files(tmp_path, COUNTS), 9
+    expected = first_ids(training(files, start_step), 7)
+    records = TrainingRecords(files, FORMAT, sum(COUNTS), CONFIG)
+    config = types.SimpleNamespace(train_batch_size=4, seed=1, bucket_boundaries=())
+    for strategy, devices in ((tf.distribute.get_strategy(), 1), (two_devices(), 2)):
+        iterator = iter(records.batches(strategy, config, start_step))
+
+        @tf.function
+        def several_steps(iterator, steps, strategy=strategy, devices=devices):
+            seen = tf.TensorArray(tf.int32, steps)
+            for step in tf.range(steps):
+                batch = next(iterator)
+                ids = strategy.run(lambda batch: batch["input_ids"][:, 0], args=(batch,))
+                ids = strategy.experimental_local_results(ids)
+                assert [part.shape for part in ids] == [[4 // devices]] * devices
+                seen = seen.write(step, tf.concat(ids, axis=0))
+            return seen.stack()
+
+        found = [*several_steps(iterator, tf.constant(3)), *several_steps(iterator, tf.constant(4))]
+        assert np.array(found).tolist() == expected
 
 
 FEATURES = {
