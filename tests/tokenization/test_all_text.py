@@ -1,12 +1,22 @@
-"""All real text through the tokenizers and their graphs: slow tests, of minutes."""
+"""All real text and 50,000 random strings, through graphs too: slow tests, of minutes."""
 
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
 
+from hypothesis import Phase, given, settings  # noqa: E402
+
 from tests.support.paths import SHARED  # noqa: E402
-from tests.support.tokenizer_cases import check_graph, check_offsets, check_round_trip  # noqa: E402
+from tests.support.tokenizer_cases import (  # noqa: E402
+    ANY_TEXT,
+    TEXTS,
+    check_graph,
+    check_offsets,
+    check_round_trip,
+    full_tokenizers,
+    korean_tokenizers,
+)
 from tests.support.vocabularies import JAMO, write_lines  # noqa: E402
 from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
 
@@ -17,7 +27,7 @@ pytestmark = [
 ]
 
 AT_ONCE = 5000  # texts in a call of the graph
-
+STRINGS = 50_000
 
 # Together they have every switch in at least two settings.
 REAL = {
@@ -43,6 +53,26 @@ def check_all(tokenizer, texts):
             check_round_trip(tokenizer, text, ids)
 
 
+def test_every_tokenizer_on_any_text(tmp_path):
+    """Those with every switch, in all combinations that matter together."""
+    strings = []
+
+    # One string an example: of a list of them most would be equal.
+    @settings(
+        max_examples=STRINGS, derandomize=True, deadline=None, database=None,
+        phases=[Phase.generate],
+    )  # fmt: skip
+    @given(ANY_TEXT)
+    def collect(text):
+        strings.append(text)
+
+    collect()
+    assert len(strings) == STRINGS and len(set(strings)) > 0.9 * STRINGS
+    assert {ord(character) >> 16 for text in strings for character in text} == set(range(17))
+    for _, tokenizer in [*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)]:
+        check_all(tokenizer, [*TEXTS, *strings])
+
+
 @pytest.fixture(scope="module")
 def real_tokenizers(tmp_path_factory):
     source = SHARED / "data" / "vocabs" / "koelectra.txt"
@@ -61,6 +91,11 @@ def real_tokenizers(tmp_path_factory):
         if prefix:
             made["full"] = FullTokenizer(path)
     return made
+
+
+def test_every_option_is_set_in_two_ways(real_tokenizers):
+    for option in vars(KoreanTokenizer.options_type()):
+        assert len({real_tokenizers[name].config()[option] for name in REAL}) > 1, option
 
 
 @pytest.mark.parametrize("name", [*REAL, "full"])

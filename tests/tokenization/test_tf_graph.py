@@ -197,6 +197,7 @@ def test_every_switch_on_any_text(tokenizers):
         ):  # fmt: skip
             check_texts(TEXTS)
             check_any(check_texts, 20, 50)
+        check_graph(tokenizer, list(every_code_point(53)))
 
 
 def check_alone(tokenizer, texts):
