@@ -35,7 +35,9 @@ def read(path, key="text"):
 
 @pytest.mark.parametrize("form", WRITERS)
 @pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), None], ids=str
+    "kind",
+    [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), None],
+    ids=lambda kind: str(kind or "dictionary"),
 )
 def test_every_type_of_text(tmp_path, form, kind):
     column = pa.array(TEXTS).dictionary_encode()

@@ -50,9 +50,14 @@ def table(write, **options):
     return lambda path, documents: write(path, as_table(documents), **options)
 
 
+def in_members(content):
+    """A gzip file of several, one after the other."""
+    return gzip.compress(content[:999]) + gzip.compress(content[999:])
+
+
 # The name of a file, which says to which of `PLAIN` it is equal -> how it is written.
 FORMS = {
-    "gzip.txt.gz": encoded(as_text, pack=gzip.compress),
+    "gzip.txt.gz": encoded(as_text, pack=in_members),
     "UTF-16-LE.txt": encoded(as_text, "utf-16-le"),
     "UTF-16-BE.txt": encoded(as_text, "utf-16-be"),
     "cp949.txt": encoded(as_text, "cp949"),

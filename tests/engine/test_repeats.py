@@ -22,6 +22,7 @@ from tests.support.create_data_runs import (
     run_small,
     run_tasks,
     start,
+    until,
 )
 from tests.support.crosses import but_slow
 
@@ -206,6 +207,21 @@ def test_killed_and_started_again(repeated, tmp_path, monkeypatch, moment):
     flag = "--drop_duplicates=lines"
     run_and_die(folder, tmp_path, flag, preparation=MODULES + MOMENTS[moment])
     assert run(folder, tmp_path, flag) == found["lines"]
+
+
+@pytest.mark.slow
+def test_killed_at_any_time(repeated, tmp_path, monkeypatch):
+    """Several workers, killed again and again."""
+    monkeypatch.setattr(repeats, "HASHES_OF_PART", HASHES_OF_PART)
+    folder, found = repeated
+    work = tmp_path / ".ko.tfrecord.work"
+    flags = "--drop_duplicates=lines", "--num_workers=2"
+    for prefix in ("hashes-*", "repeats-*", "chunk-*"):
+        killed = start(folder, tmp_path, *flags, preparation=MODULES)
+        until(lambda p=prefix, k=killed: list(work.glob(p)) or k.poll() is not None)
+        killed.kill()
+        killed.communicate()
+    assert run(folder, tmp_path, *flags) == found["lines"]
 
 
 def test_no_repeat_is_a_random_next_sentence(corpus, tmp_path):

@@ -153,6 +153,19 @@ def test_masking_rate_and_replacements_are_googles(setting, mask):
         assert_same_share(counts[kind], total, google_count, google_total, kind)
 
 
+@MASKINGS
+def test_masks_of_long_rows(mask):
+    """As many pieces as the rule says, in the first half of a row as often as in the second."""
+    tokenizer, documents = english()
+    made = make_all(documents, tokenizer, "sop", 2, 512)
+    masking_rules = dataclasses.replace(rules("bert_default")[1], max_predictions_per_seq=512)
+    masked = mask(made, masking_rules, keys(made.ids))
+    assert (masked.counts == np.clip(np.rint(made.lengths * 0.15), 1, None)).all()
+    rows, places = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])
+    first, total = (masked.positions[rows, places] < made.lengths[rows] / 2).sum(), len(rows)
+    assert abs(first - total / 2) <= SIGMAS * math.sqrt(total) / 2 + 0.01 * total
+
+
 @pytest.mark.parametrize("setting", NGRAM_SETTINGS)
 def test_ngram_lengths_are_googles(setting, monkeypatch):
     # Google's n-grams run over [SEP], so here the sequence is one segment for once.
