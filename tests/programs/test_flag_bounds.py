@@ -134,7 +134,7 @@ def test_strings_that_are_not_utf8(argument):
 
 
 def test_arguments_and_names_that_are_not_utf8_in_a_real_process(tmp_path):
-    run = run_python("create_pretraining_data.py", b"--input_file=/tmp/\xc7\xd1.txt")
+    run = run_python("create_pretraining_data.py", "--input_file=/tmp/\udcc7\udcd1.txt")
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.startswith("error: the command line must be UTF-8. Received: ")
     assert run.stderr.count("\n") == 1
