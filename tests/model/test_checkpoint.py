@@ -294,4 +294,7 @@ def test_a_training_of_heads_alone_resumes_with_all_weights_and_counts(prefix):
     resumed.load(prefix)
     assert resumed.step == resumed.optimizer.iterations.numpy() == 3
     np.testing.assert_equal(resumed.counters(), state.counters())
+    assert (resumed.evaluated, resumed.optimizer.skipped.numpy()) == (1, 2)
+    assert (resumed.loss_scale.scale, resumed.loss_scale.good_steps) == (64, 1)
+    assert resumed.token_dropping.losses.numpy().std() > 1
     assert_loaded(resumed.model, weights_of(state.model))

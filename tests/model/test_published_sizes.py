@@ -11,6 +11,7 @@ from bert_tf import BertConfig
 from tests.support.paths import TEST_DATA
 
 PUBLISHED = sorted((TEST_DATA / "checkpoints").glob("*/*_config.json"))
+assert {path.name for path in PUBLISHED} == {"bert_config.json", "albert_config.json"}
 
 
 def encoder_weights(config):
