@@ -135,7 +135,7 @@ def train_on_two_workers(folder, module, function, **options):
     command = [program, folder, module, function, json.dumps(options)]
     environments = [{"PYTHONPATH": PYTHONPATH}] * 2
     with start_workers(command, folder, environments=environments) as workers:
-        wait_for(workers, deadline=600)
+        wait_for(workers)
     first, second = (dict(np.load(folder / f"{i}.npz")) for i in range(2))
     for name, value in first.items():
         np.testing.assert_array_equal(value, second[name], err_msg=name)

@@ -83,7 +83,7 @@ def run(folder, strategy, layers, parts, count=1):
     ]
     command = [program, strategy, layers, *parts]
     with start_workers(command, folder, count, environments) as workers:
-        wait_for(workers, deadline=600)
+        wait_for(workers)
         written = [worker.stdout.split() for worker in workers]
     return written, dumps
 
