@@ -72,7 +72,7 @@ def plainly(model, files, record_format=FORMAT):
 @pytest.mark.parametrize(
     "batch_size, kind, record_format, devices",
     ((7, "albert", FORMAT, 1), slow(30, "bert", FORMAT, 1), (8, "bert", WITHOUT_LABELS, 2)),
-    ids=("a part of the batch left", "one batch", "no sentence labels"),
+    ids=("a part of the batch left", "one batch", "no sentence labels, two devices"),
 )
 def test_every_record_counts_once(tmp_path, batch_size, kind, record_format, devices):
     """Whatever the batches are, and with labels of sentences or without."""
