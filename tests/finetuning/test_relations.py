@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from finetuning.classification.head import SequenceClassifier
 from finetuning.classification.task import Classification
 from finetuning.datasets import DATASETS
+from finetuning.examples import Examples
 from finetuning.inputs import encode_around, encode_pair
 from finetuning.metrics import score
 from finetuning.readers import Entity, Example, mark_entities, read_split
@@ -14,7 +16,7 @@ from tests.support.crosses import slow
 from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.refusals import refused
 from tests.support.task_data import read_table
-from tests.support.tiny_models import without_graphs
+from tests.support.tiny_models import tiny_model, without_graphs
 from tests.support.vocabularies import write_pieces
 from tokenization import KoreanTokenizer
 
@@ -233,6 +235,14 @@ def test_metrics_of_klue(random_relations):
     areas = [area(labels == number, probabilities[:, number]) for number in range(30)]
     expected = {"relation_micro_f1": micro_f1, "auprc": np.mean(areas)}
     assert found == pytest.approx(expected, rel=1e-12)
+    # The task measures the same of logits; a constant guess has no probabilities to rank by.
+    task, raw = Classification(KLUE_RE, None, 16), [Example("", "", None, n) for n in labels]
+    examples, outputs = Examples(np.ones(300), None, [], raw), {"logits": [*np.log(probabilities)]}
+    model = SequenceClassifier(tiny_model().encoder, 30)
+    measured = task.measure(model, examples, outputs)
+    assert measured.pop("loss") == pytest.approx(sklearn_metrics.log_loss(labels, probabilities))
+    assert measured == pytest.approx(expected, rel=1e-9)
+    assert [*task.baseline(examples)] == ["relation_micro_f1"]
     assert 0.3 < found["relation_micro_f1"] < 0.95 and 0.3 < found["auprc"] < 0.95
 
 

@@ -156,6 +156,9 @@ def test_what_windows_are_trained_for(tokenizer, questions):
             text = cut_answer(question.context, window.spans, place)
             assert text == question.answers[0].text
     assert {w.question for w in windows if not w.is_impossible} == {0, 1, 2, 4}
+    for number, pieces in enumerate(encoded):  # one window shows the most around each piece
+        shown = [w.spans[w.is_max_context] for w in windows if w.question == number]
+        np.testing.assert_array_equal(np.sort(np.concatenate(shown), axis=0), pieces.spans)
     without = [question._replace(answers=()) for question in questions]
     made, _ = make_windows(without, encoded, tokenizer, 18, 4)
     assert len(made) == len(windows) and all(w.is_impossible for w in made)
