@@ -173,7 +173,7 @@ def test_models_of_transformers(name, vocabulary, tmp_path):
     assert run(source, tmp_path / "out", tokenizer_dir=vocabulary) == 1
     write_tokenizer(source, OLD)
     assert run(source, tmp_path / "out", tokenizer_dir=vocabulary) == 0
-    assert ModelFolder(str(tmp_path / "out")).config.vocab_size == len(NEW)
+    assert load_folder(str(tmp_path / "out")).config.vocab_size == len(NEW)
 
 
 def test_what_no_model_has():

@@ -124,9 +124,11 @@ FIRST = (*PARAGRAPH, "qas", 0)
 BROKEN = {
     b"": "empty",
     b"{": "must hold JSON",
+    b"\xff": "must hold JSON",
     b"[" * 100_000: "must hold JSON",
     b"{}\n{}": "lines of objects are .jsonl",
     b"[]": r'an object with a list "data". Received: \[\]',
+    b'{"questions": []}': "Received: questions",
     b'{"data": []}': "must hold a question. Received: none",
     # as KorQuAD 2 has it
     changed(("data", 0), {"raw_html": "<p>", "qas": []}): "'paragraphs'. Received: raw_html, qas",
