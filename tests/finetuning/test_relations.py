@@ -237,7 +237,8 @@ def test_metrics_of_klue(random_relations):
     assert found == pytest.approx(expected, rel=1e-12)
     # The task measures the same of logits; a constant guess has no probabilities to rank by.
     task, raw = Classification(KLUE_RE, None, 16), [Example("", "", None, n) for n in labels]
-    examples, outputs = Examples(np.ones(300), None, [], raw), {"logits": [*np.log(probabilities)]}
+    shifted = np.log(probabilities) + labels[:, None]  # another order among the rows
+    examples, outputs = Examples(np.ones(300), None, [], raw), {"logits": [*shifted]}
     model = SequenceClassifier(tiny_model().encoder, 30)
     measured = task.measure(model, examples, outputs)
     assert measured.pop("loss") == pytest.approx(sklearn_metrics.log_loss(labels, probabilities))
