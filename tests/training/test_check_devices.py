@@ -172,6 +172,14 @@ def test_first_line(name):
     assert first_line(error) == line
 
 
+def test_first_line_of_what_xla_cannot_compile():
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        tf.function(tf.strings.as_string, jit_compile=True)(tf.ones([3]))
+    line = first_line(raised.value)
+    assert line.startswith("InvalidArgumentError: Detected unsupported operations")
+    assert "AsString" in line and "\n" not in line
+
+
 def test_tasks_of_machines_with_gpus():
     listed = tasks.check_tasks(2)
     places = {(t["strategy"], t["device"]) for t in listed}
