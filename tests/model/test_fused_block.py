@@ -39,8 +39,8 @@ def test_blocks_for_their_output_alone(kind, activation, onednn, monkeypatch):
 class DoubledBlock(TransformerBlock):
     """A block with other mathematics, and no form for inference of its own."""
 
-    def call(self, x, inputs, **options):
-        return 2 * super().call(x, inputs, **options)
+    def call(self, x, inputs, training=None):
+        return 2 * super().call(x, inputs, training=training)
 
 
 class Doubled(keras.layers.Layer):
