@@ -1,5 +1,6 @@
 """Rows of more pieces than one block of queries, with either way of attention, in the programs."""
 
+import dataclasses
 import json
 import re
 
@@ -9,11 +10,25 @@ import tensorflow as tf
 
 from run_scripts import create_data, pretrain
 from tests.support.paths import ROOT, TEST_DATA
-from tests.support.programs import ClassifierJob, results
+from tests.support.programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, results
+from tests.support.record_files import PACKED
 from tests.support.task_data import read_table
-from tests.support.tiny_models import write_config
+from tests.support.tiny_models import assert_close, write_config
 
 LINE = "attention is computed for one block of queries at a time"
+
+
+@pytest.mark.slow
+def test_pretraining_on_packed_rows_gives_the_same_weights(tmp_path, prints):
+    record_format = dataclasses.replace(PACKED, max_seq_length=160)
+    job = PretrainingJob(tmp_path, record_format, **NO_DROPOUT, max_position_embeddings=160)
+    flags, ended = {"max_seq_length": 160, "learning_rate": 1e-3}, {}
+    for attention in ("full", "blockwise"):
+        output = tmp_path / attention
+        shown = prints(job.run, **flags, output_dir=output, attention=attention)
+        assert (LINE in shown) == (attention == "blockwise")
+        ended[attention] = arrays(output, 6)
+    assert_close(ended["blockwise"], ended["full"], 1e-5, floor=1)
 
 
 def predictions(job):
