@@ -94,6 +94,30 @@ def test_learning_rates(folder):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
+def test_keras_calls_of_apply_do_the_same_update(name):
+    """Fine-tuning with Keras's own loop goes through `apply`."""
+    rng = np.random.default_rng(0)
+    layer = keras.layers.Dense(3)
+    layer.build((None, 4))
+    optimizer = OPTIMIZERS[name](0.1)
+    optimizer.build(layer.trainable_variables)
+    gradients = [rng.normal(size=v.shape).astype(np.float32) for v in layer.trainable_variables]
+    expected = [
+        optimizer.updated(
+            v.numpy(), [s.numpy() for s in optimizer.slot_variables(v)], g, 0.1, decayed, 0
+        )
+        for v, g, decayed in zip(layer.trainable_variables, gradients, (True, False), strict=True)
+    ]
+    assert [optimizer.is_decayed(v) for v in layer.trainable_variables] == [True, False]
+    optimizer.apply([tf.constant(g) for g in gradients], layer.trainable_variables)
+    for variable, (weight, slots) in zip(layer.trainable_variables, expected, strict=True):
+        found_slots = optimizer.slot_variables(variable)
+        for found, value in zip((variable, *found_slots), (weight, *slots), strict=True):
+            np.testing.assert_allclose(found.numpy(), value, rtol=1e-5, atol=1e-7)
+    assert int(optimizer.iterations) == 1
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_rows_of_a_table_are_a_gradient_too(name):
     """What `GradientTape` returns of an embedding table; one of the rows is named twice."""
     rng = np.random.default_rng(0)

@@ -92,7 +92,17 @@ def test_weights_without_a_gradient_stay(kind, xla):
         assert np.array_equal(before[name], value) == untouched, name
 
 
-@pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
+DEVICES = pytest.mark.parametrize("devices, xla", (slow(1, True), (2, False)))
+
+
+def set_state(step, state, count):
+    """Gives weights and moments back the values of a `training_state`."""
+    for name, variable in trained_variables(step).items():
+        variable.assign(state[name][0])
+    step.optimizer.iterations.assign(count)
+
+
+@DEVICES
 def test_loop_equals_calls_bit_for_bit(devices, xla):
     strategy = strategy_of(devices)
     batches = [random_batch(i) for i in range(5)]
@@ -106,9 +116,7 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     start = training_state(step)
     rows = [step(split_batch(batch, strategy)) for batch in batches]
     called = training_state(step)
-    for name, variable in trained_variables(step).items():
-        variable.assign(start[name][0])
-    step.optimizer.iterations.assign(0)
+    set_state(step, start, 0)
     iterator = iter(strategy.distribute_datasets_from_function(dataset))
     calls = ((3, False, 0.0), (2, True, 1.5))
     tables = [step.loop(iterator, steps, stop, seconds) for steps, stop, seconds in calls]
@@ -143,6 +151,36 @@ def assert_bits_equal(found, expected):
     for name, values in expected.items():
         for one, other in zip(found[name], values, strict=True):
             np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.slow
+@DEVICES
+def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
+    strategy = strategy_of(devices)
+    step = make_step("albert", "lamb", strategy=strategy, xla=xla, sizes=ONE_LAYER)
+    start = training_state(step)
+    broken = random_batch(1)
+    broken["masked_lm_weights"][-1, 0] = np.nan  # in the last replica's part
+    assert float(step(split_batch(random_batch(0), strategy))["skipped"]) == 0
+    before = training_state(step)
+    metrics = step(split_batch(broken, strategy))
+    assert float(metrics["skipped"]) == 1 and np.isnan(float(metrics["loss"]))
+    assert step.optimizer.iterations.numpy() == 2
+    assert_bits_equal(training_state(step), before)
+
+    good = step(split_batch(random_batch(2), strategy))
+    assert float(good["skipped"]) == 0 and np.isfinite(float(good["loss"]))
+    after = training_state(step)
+    for name, values in after.items():
+        assert all(np.isfinite(value).all() for value in values), name
+        assert not np.array_equal(values[0], before[name][0]), name
+        assert all(np.array_equal(value, values[0]) for value in values), name
+    # As if the batch had never been, but for the learning rate, which moves on with the count.
+    set_state(step, start, 0)
+    step(split_batch(random_batch(0), strategy))
+    step.optimizer.iterations.assign(2)
+    step(split_batch(random_batch(2), strategy))
+    assert_bits_equal(training_state(step), after)
 
 
 @pytest.mark.slow
