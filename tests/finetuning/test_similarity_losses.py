@@ -143,14 +143,15 @@ def test_both_is_the_objective_that_suits_the_batch(float64, scored):
 ROWS, LENGTH = 8, 8
 
 
-def make_model(training="ranking", pooling="mean"):
+def make_model(training="ranking", pooling="mean", dropout=0.0):
     options = {"training": training, "temperature": TEMPERATURE}
-    return SentenceEncoder(tiny_model(**ONE_LAYER).encoder, pooling, True, (16,), **options)
+    encoder = tiny_model(**ONE_LAYER, dropout=dropout).encoder
+    return SentenceEncoder(encoder, pooling, True, (16,), **options)
 
 
-def random_texts(texts=3):
+def random_texts(seed=0, texts=3):
     """A batch of triples, the last with weight 0."""
-    draw = np.random.default_rng(0)
+    draw = np.random.default_rng(seed)
     mask = np.arange(LENGTH) < draw.integers(3, LENGTH + 1, (ROWS, texts, 1))
     numbers = np.arange(ROWS * texts, dtype=float).reshape(ROWS, texts)
     numbers[3, 1] = numbers[1, 1]
